@@ -46,6 +46,7 @@ import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { createLoginLimit } from './listener/login-limit.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
+import { noOthers } from './listener/shared-counts.ts'
 import { createOnAir } from './on-air/on-air.ts'
 import { ownOperations } from './operations/institution/operations.ts'
 import { ownOf } from './operations/institution/own.ts'
@@ -60,6 +61,7 @@ import { checkReads } from './store/checked-reads.ts'
 import { storeKeys } from './store/keys.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
+import type { Figures } from './telemetry/figures.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, daysUntil } from './telemetry/metrics.ts'
 import { reasonOf } from './telemetry/reason.ts'
@@ -71,6 +73,7 @@ import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
 import { openWatch } from './watch/watch.ts'
 import { createWebFiles } from './web/files.ts'
+import type { OtherWorkers } from './workers/worker.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
@@ -84,6 +87,8 @@ interface HubOptions {
    * has an export to import. Undefined: this process does not start its node again.
    */
   restart?: (reason: Error | 'import') => void
+  /** The other workers, if this process is a worker. */
+  others?: OtherWorkers
   /** Aborts when the node is to stop. A start that has not opened the listeners yet then rejects. */
   stopping?: AbortSignal
 }
@@ -178,7 +183,7 @@ async function load({ config, log, options, reached, add }: Given) {
   const clock = Date.now
   const limits = limitsOf(config)
   const nodeName = `${hostname()}:${process.pid}`
-  const metrics = createMetrics(config)
+  const metrics = createMetrics(config, options.others?.metrics)
   const trend = add(startTrend({ metrics, clock }))
   await ensureDataDirectory(config.dataDir)
   logSettings(config, log)
@@ -214,7 +219,11 @@ async function load({ config, log, options, reached, add }: Given) {
   options.stopping?.throwIfAborted()
 
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
-  const audit = createAudit(auditPath(config.dataDir), clock, { store, node: nodeName })
+  const audit = createAudit(auditPath(config.dataDir), clock, {
+    store,
+    node: nodeName,
+    append: options.others?.appendAudit,
+  })
   const accounts = await openAccounts({
     store,
     clock,
@@ -408,11 +417,17 @@ async function listen(
   const { metrics, certificates, opened, checkStore, reach, feed, broker, deliveries } = parts
   const { pipeline, topics, accounts, lifecycle } = parts
   const { store, state: storeState } = opened
-  const bounds = {
-    maxConnections: parts.connections.incoming,
-    maxConnectionsPerAddress: config.maxConnectionsPerAddress,
-  }
-  const mqttBounds = createConnectionBounds(bounds)
+  const counts = options.others?.counts ?? noOthers
+  const bounds = (name: string) =>
+    createConnectionBounds({ ...config, room: parts.connections.incoming, together: { name, counts } })
+  const mqttBounds = bounds('mqtt')
+  const figures = (): Figures => ({
+    connections: broker.connectionCount(),
+    rss: process.memoryUsage.rss(),
+    measured: metrics.latency.summary(0).count,
+    samples: metrics.latency.samples(),
+  })
+  options.others?.answer({ metrics: metrics.collect, figures })
   const onAir = createOnAir({
     ...broker,
     returnable: parts.returnable,
@@ -421,6 +436,7 @@ async function listen(
     topics,
     catchUp: opened.catchUp,
     maxStreams: config.maxStreams,
+    shared: counts,
     isCutOff: reach.isCutOff,
     clock: parts.clock,
     log,
@@ -444,7 +460,11 @@ async function listen(
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     silentSince: parts.watch.silentSince,
-    status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
+    status: createStatus({
+      ...parts,
+      caPath: parts.paths.tlsCa,
+      figures: options.others?.figures ?? (async () => [figures()]),
+    }),
     tail: createTail(broker.history.onDecided),
     trace: createEventTrace({ ...parts, latency: metrics.latency }),
     nowOf: onAir.shows,
@@ -452,7 +472,9 @@ async function listen(
   const commands = createCommands(node)
   // A person who only tries out the hub has configured no certificate.
   const isTrial = config.tlsCert === undefined
-  const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
+  // Its token is in the memory of one process.
+  const firstOperator =
+    isTrial && !options.others ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = add(createWebFiles())
   const httpsAt = { host: config.host, port: config.httpsPort }
   reach.onCutOff(() => {
@@ -494,7 +516,7 @@ async function listen(
       ownOperations,
       performOwn: createPerformOwn(node, log),
       receiversOf: (found, user) => ownOf(node, user).events.receivers(found),
-      bounds: createConnectionBounds(bounds),
+      bounds: bounds('https'),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
       proxyFrom: config.proxyFrom,

@@ -33,34 +33,30 @@ await main(process.argv.slice(2))
 async function main(argv: readonly string[]): Promise<void> {
   // With arguments, the program prints an answer and starts no node.
   if (argv.length > 0) process.exit(answer(argv))
-  const { loadConfig } = await import('./config/config.ts')
-  const loaded = loadConfig(process.env, process.cwd())
-  if ('problems' in loaded) {
-    for (const problem of loaded.problems) process.stderr.write(`${problem}\n`)
-    process.exit(1)
-  }
-  const { config } = loaded
+  const { connectToPrimary, isWorker } = await import('./workers/worker.ts')
+  const worker = isWorker() ? await connectToPrimary() : undefined
+  const config = worker?.config ?? (await readConfig())
   // Writing to standard error fails if the disk is full or the reader has gone. The node must go on.
   process.stderr.on('error', () => {})
   const { createLog } = await import('./telemetry/log.ts')
   const log = createLog(config.logLevel)
   void stopped.then((signal) => {
-    log.info({ signal }, 'stopping')
+    if (!worker) log.info({ signal }, 'stopping')
     setTimeout(() => {
       log.error('not stopped in time')
       process.exit(1)
     }, shutdownMs).unref()
   })
 
+  if (!worker && config.workers > 1) {
+    const { runWorkers } = await import('./workers/primary.ts')
+    process.exit(await runWorkers({ config, log, stopped }).catch(cannotStart))
+  }
   const { startHub } = await import('./hub.ts')
-  let node = await start().catch((error: unknown) => {
-    endIfStopped()
-    process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
-    process.exit(1)
-  })
+  let node = await start().catch(cannotStart)
   const { mqttPort, httpsPort } = node.hub
   const linkFile = join(config.dataDir, 'first-operator')
-  if (!stop.signal.aborted) await welcome(config, node.hub, { linkFile, log })
+  if (!stop.signal.aborted && !worker) await welcome(config, node.hub, { linkFile, log })
 
   while (!stop.signal.aborted) {
     const reason = await Promise.race([node.over, stopped])
@@ -86,9 +82,12 @@ async function main(argv: readonly string[]): Promise<void> {
     const over = new Promise<Error | 'import'>((resolve) => {
       restart = resolve
     })
-    const hub = await startHub(settings, log, { stopping: stop.signal, restart })
+    const others = worker?.siblings
+    const hub = await startHub(settings, log, { stopping: stop.signal, restart, ...(others && { others }) })
     const { mqttPort, httpsPort, adminSocket } = hub
-    if (!stop.signal.aborted) log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
+    // The primary of the workers says so once for all.
+    if (worker) await worker.ready()
+    else if (!stop.signal.aborted) log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
     return { hub, over }
   }
 
@@ -105,6 +104,21 @@ async function main(argv: readonly string[]): Promise<void> {
       }
     }
   }
+}
+
+/** Reads the configuration. Ends the process if it has problems. */
+async function readConfig(): Promise<Config> {
+  const { loadConfig } = await import('./config/config.ts')
+  const loaded = loadConfig(process.env, process.cwd())
+  if ('config' in loaded) return loaded.config
+  for (const problem of loaded.problems) process.stderr.write(`${problem}\n`)
+  process.exit(1)
+}
+
+function cannotStart(error: unknown): never {
+  endIfStopped()
+  process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
+  process.exit(1)
 }
 
 /** Ends the process if it was asked to stop. A failed start has left nothing open. */

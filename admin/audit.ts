@@ -28,6 +28,8 @@ interface Shared {
   store: Store
   node: string
   limit?: number
+  /** Appends a line to the file, which another process writes. Absent: this process writes it. */
+  append?: ((line: string) => Promise<void>) | undefined
 }
 
 /** Prefix of the keys of shared entries: `audit/{time} {unique part}`. */
@@ -98,19 +100,23 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
       detail: detail ?? null,
       ...(shared && { node: shared.node }),
     })
-    return writing.hold('', () => (shared ? appendAndShare(shared, at, line) : append(path, line)))
+    return writing.hold('', () => (shared ? appendAndShare(shared, at, line) : appendToAudit(path, line)))
   }
 
   /**
    * Stores the entry before it goes into the file. If the file cannot be written, the entry is removed from the store
    * again.
    */
-  async function appendAndShare({ store, limit = maxSharedAuditEntries }: Shared, at: string, line: string) {
+  async function appendAndShare(
+    { store, limit = maxSharedAuditEntries, append = (line) => appendToAudit(path, line) }: Shared,
+    at: string,
+    line: string,
+  ) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
       await store.commit([...pendingDeletions, { put: key, value: line }])
       pendingDeletions = []
-      await append(path, line)
+      await append(line)
     } catch (error) {
       pendingDeletions.push({ del: key })
       const removed = store.commit(pendingDeletions).then(() => {
@@ -191,7 +197,8 @@ async function sharedLines(store: Store): Promise<[key: string, line: string][]>
   return lines
 }
 
-async function append(path: string, line: string): Promise<void> {
+/** Appends a line to an audit file, of which the caller is the only writer. The line then survives power loss. */
+export async function appendToAudit(path: string, line: string): Promise<void> {
   const file = await open(path, 'a+', 0o600)
   try {
     const { size } = await file.stat()

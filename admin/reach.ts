@@ -63,7 +63,9 @@ export function watchReach(parts: {
 
   /** The name of a node that reaches the store. */
   async function findWitness(): Promise<string | undefined> {
-    const others = nodes.living().filter((node) => node !== nodes.self && nodes.urlOf(node) !== undefined)
+    // The workers of one hub have one URL, and any of them may answer: they are no witnesses for each other.
+    const own = nodes.urlOf(nodes.self)
+    const others = nodes.living().filter((node) => ![own, undefined].includes(nodes.urlOf(node)))
     const count = Math.min(askedAtOnce, others.length)
     const chosen = Array.from({ length: count }, (_, index) => others[(next + index) % others.length] ?? '')
     next += count

@@ -1,6 +1,6 @@
 import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import { connect } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { connect, type Server as NetServer } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { isRecord, parseJson } from '../event/json.ts'
 import { isLineByLine, sendLines } from '../operations/lines.ts'
@@ -122,7 +122,7 @@ function isAnswered(path: string): Promise<boolean> {
  * Makes the socket in a private directory. Sets mode 0600, then moves the socket to `path`. So others can never reach
  * the socket while its mode is wider. A umask instead would also affect other files that the process makes.
  */
-async function listenPrivately(server: Server, path: string): Promise<void> {
+export async function listenPrivately(server: NetServer, path: string): Promise<void> {
   // Not `join(dirname(path), '.')`: `join` would drop the dot. `mkdtemp` would then make a directory beside
   // `dirname(path)`. The node may lack the permission to write there. The name `s` is short, because the path of a
   // socket has a limit.

@@ -9,6 +9,7 @@ import { storeKeys } from '../store/keys.ts'
 import type { Replacement } from '../store/level/repair.ts'
 import type { StoreState } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
+import { type Figures, sumOf } from '../telemetry/figures.ts'
 import { daysUntil, type Metrics, type Readings } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
@@ -27,9 +28,10 @@ export function createStatus(parts: {
   certificates: Certificates
   /** Path of the CA that clients need. Undefined: clients trust the certificate already. */
   caPath: string | undefined
-  broker: Broker
+  /** The figures of each process. */
+  figures: () => Promise<Figures[]>
 }) {
-  const { config, nodeName, checkStore, feed, metrics, certificates, caPath, broker } = parts
+  const { config, nodeName, checkStore, feed, metrics, certificates, caPath, figures } = parts
   return async () => ({
     node: nodeName,
     version,
@@ -37,14 +39,12 @@ export function createStatus(parts: {
     uptime: Math.round(metrics.uptime()),
     store: await checkStore(statusWaitMs),
     feed: feed.status(),
-    connections: broker.connectionCount(),
-    budget: metrics.latency.summary(),
+    ...sumOf(await figures()),
     certificate: {
       notAfter: certificates.notAfter().toISOString(),
       expiryDays: daysUntil(certificates.notAfter()),
       ca: caPath ?? null,
     },
-    memory: { rss: process.memoryUsage.rss() },
     counters: await metrics.snapshot(),
   })
 }

@@ -104,6 +104,8 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
 /** Converts a variable to the type of its setting, if possible. The schema refuses other texts. */
 function parseVariable(schema: object, text: string): unknown {
   const type = 'type' in schema ? schema.type : 'string'
+  if ('anyOf' in schema && Array.isArray(schema.anyOf))
+    return schema.anyOf.map((each) => parseVariable(each, text)).find((value) => value !== text) ?? text
   if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
   if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true'
   return text

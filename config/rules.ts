@@ -12,6 +12,7 @@ interface Settings {
   redisUrl?: string
   redis?: RedisConfig
   redisReplicas?: number
+  workers?: number | 'auto'
   tlsCert?: string
   tlsKey?: string
   smtp?: { user?: string; password?: string }
@@ -38,6 +39,11 @@ export function crossProblems(merged: Settings): string[] {
   }
   if (!hasRedis && Number(merged.redisReplicas) > 0) {
     problems.push(`HUB_REDIS_REPLICAS: ${show('', merged.redisReplicas)}, expected 0 without a Redis`)
+  }
+  if (!hasRedis && merged.workers !== 1 && merged.workers !== undefined) {
+    problems.push(
+      `HUB_WORKERS: ${show('', merged.workers)}, expected 1 without a Redis (HUB_REDIS_URL): the embedded store belongs to one process`,
+    )
   }
   problems.push(...redisProblems(merged.redisUrl, merged.redis, merged.redisReplicas))
   if (merged.tlsCert !== undefined && merged.tlsKey === undefined) {

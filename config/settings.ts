@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Static, TSchema } from 'typebox'
 import { Type } from '../event/type.ts'
@@ -9,7 +9,7 @@ import { pluginTarget, resolveDriver } from './plugin-target.ts'
 import { type RedisConfig, redis, resolveRedisCa } from './redis.ts'
 import { sampleFeedPath } from './sample-feed.ts'
 import { completeSmtp, smtp } from './smtp.ts'
-import { flag, formatted, oneOf, onlyOne, secret, text, whole } from './value-schemas.ts'
+import { flag, formatted, oneOf, secret, text, whole, wholeOrAuto } from './value-schemas.ts'
 
 /** The sections of docs/reference/settings.md, in their order. */
 export const groups = {
@@ -23,6 +23,9 @@ export const groups = {
   webhooks: 'Webhooks, plugin targets and outputs',
   watching: 'Pages, metrics and the log',
 }
+
+/** Each worker is a node, and a Redis has at most 64 nodes. */
+const maxWorkers = 64
 
 /** A setting. The variable follows from its name: `mqttPort` is `HUB_MQTT_PORT`. Lists and objects stand in the file only. */
 export interface Setting {
@@ -117,9 +120,12 @@ export const settings = {
   },
   workers: {
     group: 'node',
-    schema: onlyOne('a node is one process; several nodes on one Redis use several cores'),
+    schema: wholeOrAuto(1, maxWorkers),
     default: 1,
-    does: 'processes of a node; only `1` so far. To use several cores, start [several nodes](deployment.md#several-nodes) on one Redis',
+    complete: (workers: number | 'auto') =>
+      workers === 'auto' ? Math.min(availableParallelism(), maxWorkers) : workers,
+    does: 'processes on the same ports, to use [several cores](deployment.md#several-cores); `auto`: one for each core. Needs a Redis, of which each process is a node',
+    example: 2,
   },
   tlsCert: {
     group: 'tls',

@@ -32,9 +32,14 @@ export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
   return Type.Integer({ minimum, maximum, description: `a whole number, ${limit}` })
 }
 
-/** A number of the contract that has one possible value until the hub can do more. `because` says why. */
-export function onlyOne(because: string) {
-  return Type.Integer({ minimum: 1, maximum: 1, description: `1: ${because}` })
+/** A whole number, or `auto`. */
+export function wholeOrAuto(minimum: number, maximum: number) {
+  // Equal descriptions: a wrong value breaks both schemas, and is reported once.
+  const description = `a whole number, from ${minimum} to ${maximum}, or auto`
+  return Type.Union(
+    [Type.Integer({ minimum, maximum, description }), Type.Literal('auto', { description })],
+    { description },
+  )
 }
 
 export function oneOf<T extends string>(values: readonly T[]): TUnsafe<T> {

@@ -1,4 +1,5 @@
 import { originOf } from './origin.ts'
+import { noOthers, type SharedCounts } from './shared-counts.ts'
 
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
@@ -15,21 +16,30 @@ export interface ConnectionPlace {
   leave(): void
 }
 
-/** Limits the open connections, in all and per address. Listeners that get the same bounds share these limits. */
+/**
+ * Limits the open connections, in all and per address. Listeners that get the same bounds share these limits, and so do
+ * the workers of a hub: together they may exceed one by the connections of some milliseconds.
+ */
 export function createConnectionBounds(limits: {
   maxConnections: number
   /** 0: no limit. */
   maxConnectionsPerAddress: number
+  /** How many connections this process has room for. Absent: for all. */
+  room?: number
+  /** The connections of other workers. `name`: the same for the same bounds in each worker. */
+  together?: { name: string; counts: SharedCounts }
 }) {
-  const { maxConnections, maxConnectionsPerAddress } = limits
+  const { maxConnections, maxConnectionsPerAddress, room = maxConnections } = limits
+  const { name, counts } = limits.together ?? { name: '', counts: noOthers }
   const perAddress = new Map<string, number>()
   let open = 0
 
   return {
     /** Takes a place for a new connection, before the client's address is known. Undefined: no place is left. */
     enter(): ConnectionPlace | undefined {
-      if (open >= maxConnections) return undefined
+      if (open >= room || open + counts.ofOthers(name) >= maxConnections) return undefined
       open++
+      counts.add(name, 1)
       let hasLeft = false
       let address: string | undefined
       const belongsToNobody = () => {
@@ -37,6 +47,7 @@ export function createConnectionBounds(limits: {
         const left = (perAddress.get(address) ?? 1) - 1
         if (left > 0) perAddress.set(address, left)
         else perAddress.delete(address)
+        counts.add(`${name} ${address}`, -1)
         address = undefined
       }
       return {
@@ -44,9 +55,11 @@ export function createConnectionBounds(limits: {
           belongsToNobody()
           const origin = originOf(client).address
           const count = (perAddress.get(origin) ?? 0) + 1
-          if (maxConnectionsPerAddress > 0 && count > maxConnectionsPerAddress) return false
+          const ofAll = count + counts.ofOthers(`${name} ${origin}`)
+          if (maxConnectionsPerAddress > 0 && ofAll > maxConnectionsPerAddress) return false
           address = origin
           perAddress.set(origin, count)
+          counts.add(`${name} ${origin}`, 1)
           return true
         },
         belongsToNobody,
@@ -54,6 +67,7 @@ export function createConnectionBounds(limits: {
           if (hasLeft) return
           hasLeft = true
           open--
+          counts.add(name, -1)
           belongsToNobody()
         },
       }

@@ -71,7 +71,10 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const refused = createRefusedConnections({ log, metrics })
 
-  certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
+  // With other keys than those of the other workers, no worker could resume the sessions of another one.
+  certificates.onChange((pair) =>
+    server.setSecureContext({ ...pair, ...tlsSettings, ticketKeys: server.getTicketKeys() }),
+  )
   server.on('tlsClientError', failed)
   server.on('secureConnection', (socket: TLSSocket) => {
     const client = clients.get(endsOf(socket))

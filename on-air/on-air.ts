@@ -5,6 +5,7 @@ import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { RetainedMessages } from '../journal/retained.ts'
 import type { Returnable } from '../journal/returnable.ts'
+import type { SharedCounts } from '../listener/shared-counts.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createLivestreams } from './livestreams.ts'
@@ -28,6 +29,7 @@ export function createOnAir(
     history: Pick<History, 'messages' | 'positionAt'>
     catchUp: () => Promise<void>
     maxStreams: number
+    shared: SharedCounts
     isCutOff: () => boolean
     clock: () => number
     log: Log

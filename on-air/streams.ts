@@ -5,6 +5,7 @@ import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { Returnable } from '../journal/returnable.ts'
 import { createPacing } from '../listener/pacing.ts'
+import type { SharedCounts } from '../listener/shared-counts.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { comment, eventOf, notice, retryAfter } from './event-stream.ts'
@@ -94,6 +95,8 @@ export function createStreams(parts: {
   /** Resolves when this node knows all earlier commits of the other nodes. */
   catchUp: () => Promise<void>
   maxStreams: number
+  /** The streams of other workers count, too. */
+  shared: SharedCounts
   /** What this node could send may be old. */
   isCutOff: () => boolean
   clock: () => number
@@ -101,7 +104,19 @@ export function createStreams(parts: {
   metrics: Metrics
 }) {
   const { isCutOff } = parts
-  const { journal, returnable, history, state, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
+  const {
+    journal,
+    returnable,
+    history,
+    state,
+    livestreams,
+    catchUp,
+    maxStreams,
+    shared,
+    clock,
+    log,
+    metrics,
+  } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<Line>>()
   /** Streams by their delay. */
@@ -114,12 +129,14 @@ export function createStreams(parts: {
 
   return {
     /** Whether one more stream may begin. */
-    hasRoom: (): boolean => !isClosed && !isCutOff() && streams.size < maxStreams,
+    hasRoom: (): boolean =>
+      !isClosed && !isCutOff() && streams.size + shared.ofOthers('streams') < maxStreams,
 
     /** Serves a reader until its connection ends. The returned function says how it has ended. */
     open(client: ReaderConnection, wanted: StreamRequest): (how: 'closed' | 'slow') => void {
       const stream: Stream = { ...wanted, client, upTo: 0, writtenAt: performance.now(), isOver: false }
       streams.add(stream)
+      shared.add('streams', 1)
       counts.set(stream.delayMs, (counts.get(stream.delayMs) ?? 0) + 1)
       metrics.streams.set(streams.size)
       write(stream, retryAfter(soonest + Math.floor(Math.random() * (latest - soonest))))
@@ -396,6 +413,7 @@ export function createStreams(parts: {
     if (stream.isOver) return
     stream.isOver = true
     streams.delete(stream)
+    shared.add('streams', -1)
     counts.set(stream.delayMs, (counts.get(stream.delayMs) ?? 0) - 1)
     metrics.streams.set(streams.size)
     metrics.streamsEnded.inc({ reason })

@@ -13,7 +13,7 @@ const maxPauseMs = 1_000
  * meanwhile share the next exposition, and expositions take a twentieth of the time at most. Each shows values that are
  * newer than the question.
  */
-export function createExposition(registries: readonly Registry[]): () => Promise<Buffer> {
+export function createExposition(registries: () => Promise<readonly Registry[]>): () => Promise<Buffer> {
   /** The exposition that has not begun. */
   let next: Promise<Buffer> | undefined
   /** Resolves when it may begin. */
@@ -27,7 +27,7 @@ export function createExposition(registries: readonly Registry[]): () => Promise
   async function begin(): Promise<Buffer> {
     await before
     next = undefined
-    const made = make(registries)
+    const made = registries().then(make)
     before = made.then(
       ({ tookMs }) => pause(Math.min(tookMs * pauseFactor, maxPauseMs), undefined, { ref: false }),
       () => undefined,

@@ -84,6 +84,8 @@ export function createLatency(metrics: {
     record,
     /** The percentiles of the newest events. */
     summary: recent.summary,
+    /** How long the newest events took, milliseconds. */
+    samples: recent.samples,
 
     /** Notes that a message of the journal is written to `count` connected clients. */
     sent(position: number, count: number): void {
@@ -171,6 +173,9 @@ export function createPercentiles() {
       ring[count % windowSize] = ms
       count++
     },
+    /** The newest samples, milliseconds, rounded to microseconds. */
+    samples: (): number[] =>
+      [...ring.subarray(0, Math.min(count, windowSize))].map((ms) => Math.round(ms * 1000) / 1000),
     /** `count`: all samples since the start. `p50`, `p99`: percentiles of the `newest` samples, milliseconds. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)

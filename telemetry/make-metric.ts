@@ -13,6 +13,8 @@ export interface Metric {
   readonly buckets?: readonly number[]
   /** A gauge that the node reads when Prometheus asks: see `Readings`. */
   readonly isRead?: true
+  /** How the values of several workers become one. Absent: they add up. */
+  readonly together?: 'min' | 'max' | 'first'
   /** Among `counters` of `hubctl status`: neither many values nor costly. */
   readonly isInStatus?: true
   /** There only if this setting is true. */
@@ -49,7 +51,7 @@ export function makeMetric(
 
 /** Registers a gauge that is read when Prometheus asks. */
 export function makeReading(
-  { name, help, labels = {} }: Metric,
+  { name, help, labels = {}, together }: Metric,
   registry: Registry,
   reading: () =>
     | ((set: (value: number, labels?: Record<string, string | number>) => void) => unknown)
@@ -60,6 +62,7 @@ export function makeReading(
     help,
     labelNames: Object.keys(labels),
     registers: [registry],
+    aggregator: together ?? 'sum',
     async collect() {
       // If reading fails, the gauge has no value: an old value would mislead.
       this.reset()

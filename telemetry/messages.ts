@@ -36,6 +36,22 @@ export const messages = {
     fields: ['mqttPort', 'httpsPort', 'adminSocket'],
     means: 'the node accepts clients',
   },
+  'a worker ended, and starts again': {
+    level: 'error',
+    fields: ['worker', 'code', 'retryInMs'],
+    means:
+      'with `HUB_WORKERS`: its clients reconnect. `code`: its exit code, null where a signal ended it. Its last lines in the log, or the log of the system, name the reason',
+  },
+  'the worker accepts clients again': {
+    level: 'info',
+    fields: ['worker'],
+    means: 'the end of the former',
+  },
+  'a worker does not take messages': {
+    level: 'error',
+    fields: ['err'],
+    means: 'with `HUB_WORKERS`: most likely it is about to end',
+  },
   stopping: { level: 'info', fields: ['signal'], means: 'the node finishes what it has received, and ends' },
   'not stopped in time': {
     level: 'error',

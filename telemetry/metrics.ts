@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import { type Counter, type Gauge, Registry } from 'prom-client'
+import { type Collected, type CollectedMetrics, together } from './collected.ts'
 import { createExposition } from './exposition.ts'
 import { createLatency } from './latency.ts'
 import { type Metric, makeMetric, makeReading, type Observed } from './make-metric.ts'
@@ -6,13 +8,20 @@ import { processMetrics } from './process-metrics.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** The metrics of one node. Several nodes in one process have separate registries. */
-export function createMetrics(settings: { livestreamMetrics?: boolean } = {}) {
+/**
+ * The metrics of one node. Several nodes in one process have separate registries. `ofAll`: the metrics of all workers,
+ * which are shown instead.
+ */
+export function createMetrics(
+  settings: { livestreamMetrics?: boolean } = {},
+  ofAll?: () => Promise<CollectedMetrics>,
+) {
   const inStatus = new Registry()
   const others = new Registry()
   // Not at the first question of Prometheus: what the process did before would be missing in its counters.
   const ofProcess = processMetrics()
   const startedAt = performance.now()
+  const run = randomUUID()
   const startTime = Date.now() / 1000
   const readings: Readings = { startTime: (set) => set(startTime) }
   const made = Object.fromEntries(
@@ -24,6 +33,8 @@ export function createMetrics(settings: { livestreamMetrics?: boolean } = {}) {
       return []
     }),
   ) as Made
+
+  const namesInStatus = new Set(inStatus.getMetricsAsArray().map(({ name }) => name))
 
   return {
     ...made,
@@ -37,13 +48,22 @@ export function createMetrics(settings: { livestreamMetrics?: boolean } = {}) {
     uptime: (): number => (performance.now() - startedAt) / 1000,
 
     /** All metrics, including those of the process, in the text format of Prometheus. */
-    exposition: createExposition([inStatus, others, ofProcess]),
+    exposition: createExposition(async () =>
+      ofAll ? [together([await ofAll()])] : [inStatus, others, ofProcess],
+    ),
     contentType: others.contentType,
+
+    /** The metrics of this process, for the primary of the workers. */
+    async collect(): Promise<Collected> {
+      const each = [inStatus, others, ofProcess].map((registry) => registry.getMetricsAsJSON())
+      return { run, metrics: (await Promise.all(each)).flat() }
+    },
 
     /** The metrics of `hubctl status` as plain numbers: `{ "hub_events_total{outcome=published}": 3 }`. */
     async snapshot(): Promise<Record<string, number>> {
       const values: Record<string, number> = {}
-      for (const metric of await inStatus.getMetricsAsJSON()) {
+      const shown = ofAll ? (await ofAll()).filter(({ name }) => namesInStatus.has(name)) : undefined
+      for (const metric of shown ?? (await inStatus.getMetricsAsJSON())) {
         for (const { labels, value } of metric.values) {
           const suffix = Object.entries(labels).map(([name, label]) => `${name}=${label}`)
           values[suffix.length > 0 ? `${metric.name}{${suffix.join()}}` : metric.name] = value
@@ -66,6 +86,7 @@ export const metricTable = {
     name: 'hub_certificate_expiry_days',
     help: 'Whole days until the certificate in use expires',
     isRead: true,
+    together: 'min',
     isInStatus: true,
     does: "whole days until the server's certificate expires",
     act: 'replace the [certificate](operators.md#certificates); no restart is needed',
@@ -291,6 +312,7 @@ export const metricTable = {
     name: 'hub_looping_livestreams',
     help: 'Livestreams that publish each other in a loop',
     isRead: true,
+    together: 'max',
     does: 'livestreams that were [in a loop](operators.md#loops) within the last hour. All nodes of one store show the same',
     act: 'tell the institutions which livestreams they are: the log and `hubctl events newest` name them',
   },
@@ -299,6 +321,7 @@ export const metricTable = {
     name: 'hub_silent_livestreams',
     help: 'Livestreams without an event for twice as long as usual',
     isRead: true,
+    together: 'max',
     does: 'livestreams that have been [silent](operators.md#silence) for twice as long as usual at this hour. All nodes of one store show the same',
     act: 'tell the institutions: the log names the livestreams, and so does `hubctl events newest`',
   },
@@ -314,6 +337,7 @@ export const metricTable = {
     name: 'hub_start_time_seconds',
     help: 'When the node started, also again in the same process; seconds since the epoch',
     isRead: true,
+    together: 'max',
     does: 'when the node started, in seconds since 1970. It changes also when the node starts again in the same process (after `hubctl import`, or when it lost track of the others), where `process_start_time_seconds` stays',
     act: 'the last line of the [log](operators.md#log) before each start names the reason',
   },
@@ -323,6 +347,7 @@ export const metricTable = {
     help: 'Always 1: the labels say which release this is',
     labels: { version: [], node_version: [] },
     isRead: true,
+    together: 'first',
     does: 'always 1: the release, and that of Node.js',
   },
   feedOk: {
@@ -330,6 +355,7 @@ export const metricTable = {
     name: 'hub_feed_ok',
     help: 'Whether the last refresh of the livestream feed was good',
     isRead: true,
+    together: 'min',
     does: '1 if the last refresh of the livestream feed was good, otherwise 0',
     act: '`hubctl feed status` names the problem',
   },
@@ -338,6 +364,7 @@ export const metricTable = {
     name: 'hub_feed_age_seconds',
     help: 'Since the livestream feed was last read and found good',
     isRead: true,
+    together: 'max',
     does: 'since the feed was last read and found good; absent as long as there is none',
     act: 'check the source, then `hubctl feed refresh`',
   },
@@ -347,6 +374,7 @@ export const metricTable = {
     help: 'Why the last refresh of the livestream feed was refused: 1 for that reason',
     labels: { reason: [] },
     isRead: true,
+    together: 'max',
     does: '1 for the [reason](reference/errors.md#the-livestream-feed) for which the last refresh was refused, 0 for all others',
     act: '`hubctl feed diff` shows what would change; if it is right, `hubctl feed refresh --force`',
   },
@@ -355,6 +383,7 @@ export const metricTable = {
     name: 'hub_store_ok',
     help: 'Whether the store accepts commits',
     isRead: true,
+    together: 'min',
     does: '1 if the store accepts commits and has not replaced a damaged one that nobody has accepted, otherwise 0',
     act: '`hubctl status` names the problem: free the disk, bring Redis back, or [go on](operators.md#a-damaged-store)',
   },
@@ -363,6 +392,7 @@ export const metricTable = {
     name: 'hub_store_unsafe_settings',
     help: 'Settings with which Redis may lose what was acknowledged',
     isRead: true,
+    together: 'max',
     does: 'settings of Redis with which it may lose what was acknowledged; the node looks once a minute',
     act: 'the log names them (`Redis may lose what was acknowledged`): [how Redis must be set](deployment.md#several-nodes)',
   },
@@ -371,6 +401,7 @@ export const metricTable = {
     name: 'hub_work_pending',
     help: 'Items that wait for webhooks and plugin targets',
     isRead: true,
+    together: 'max',
     does: 'items that wait for webhooks and plugin targets',
   },
   workOldest: {
@@ -378,6 +409,7 @@ export const metricTable = {
     name: 'hub_work_oldest_seconds',
     help: 'How long the oldest of them has waited, without queues that rest; 0 when nothing waits',
     isRead: true,
+    together: 'max',
     does: 'how long the oldest item for them has waited, without those whose queue is `paused`, `disabled`, `closed` or has `no target`',
     act: '`hubctl queues list` shows which, why, and the contact',
   },
@@ -386,6 +418,7 @@ export const metricTable = {
     name: 'hub_queues_behind',
     help: 'Queues from which the hub sends, and whose oldest item has waited for over a minute',
     isRead: true,
+    together: 'max',
     does: 'queues of webhooks and plugin targets whose oldest item has waited for over a minute: `behind`, `retrying` or `beginning`',
     act: '`hubctl queues list` shows which, why, and the contact',
   },
@@ -402,6 +435,7 @@ export const metricTable = {
     name: 'hub_work_dead_letters',
     help: 'Dead letters of webhooks and plugin targets',
     isRead: true,
+    together: 'max',
     does: 'dead letters of webhooks and plugin targets',
     act: '`hubctl queues dead-letters NAME`, then `hubctl queues replay NAME`',
   },
@@ -410,6 +444,7 @@ export const metricTable = {
     name: 'hub_subscriptions_disabled',
     help: 'Push subscriptions that the hub has disabled',
     isRead: true,
+    together: 'max',
     does: 'push subscriptions that the hub has disabled',
     act: '`hubctl subscriptions list --state disabled` names the contacts',
   },
@@ -419,6 +454,7 @@ export const metricTable = {
     help: 'Persistent sessions, those whose client is connected and those that are away',
     labels: { state: ['connected', 'away'] },
     isRead: true,
+    together: 'max',
     does: 'persistent sessions, of connected clients and of others. All nodes of one store show the same, as in `hub_work_pending`, `hub_queues_behind`, `hub_work_dead_letters` and `hub_subscriptions_disabled`',
   },
   subscribersOfAll: {

@@ -120,6 +120,7 @@ const folders: Record<string, string[]> = {
     'cli/backup',
   ],
   cli: ['operations', 'telemetry', 'config'],
+  workers: ['admin', 'admin/backup', 'config', 'listener', 'store', 'telemetry'],
 }
 
 /**

@@ -1,4 +1,4 @@
-import { hostname } from 'node:os'
+import { availableParallelism, hostname } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { limitsOf, loadConfig, maskedConfig } from '../../config/config.ts'
@@ -89,10 +89,24 @@ t.test('an empty variable is unset, other variables are not ours', async (t) => 
   )
 })
 
-t.test('a node is one process, and says so where more are asked for', async (t) => {
-  for (const value of ['2', 'auto', '0']) {
+t.test('several workers need a Redis', async (t) => {
+  const redis = { HUB_REDIS_URL: 'redis://localhost', HUB_PUBLIC_URL: 'https://hub.example' }
+  for (const value of ['2', 'auto']) {
     t.match(loadConfig({ HUB_WORKERS: value }, cwd), {
-      problems: [/^HUB_WORKERS: .*, expected 1: a node is one process; several nodes on one Redis/],
+      problems: [/^HUB_WORKERS: .*, expected 1 without a Redis \(HUB_REDIS_URL\)/],
+    })
+  }
+  t.equal(configOf({ HUB_WORKERS: '1' }).workers, 1)
+  t.equal(configOf({ HUB_WORKERS: '2', ...redis }).workers, 2)
+  t.equal(configOf({ HUB_WORKERS: 'auto', ...redis }).workers, availableParallelism())
+  for (const [value, shown] of [
+    ['0', '0'],
+    ['65', '65'],
+    ['all', '"all"'],
+    ['1.5', '"1.5"'],
+  ]) {
+    t.strictSame(loadConfig({ HUB_WORKERS: value, ...redis }, cwd), {
+      problems: [`HUB_WORKERS: ${shown}, expected a whole number, from 1 to 64, or auto`],
     })
   }
 })

@@ -50,3 +50,39 @@ t.test('an IPv6 /64 is one address, and an IPv4 address in IPv6 clothes is itsel
   t.equal(belongs('192.0.2.1'), true)
   t.equal(belongs('::ffff:192.0.2.1'), false)
 })
+
+t.test('the connections of other workers count', async (t) => {
+  const others = new Map([
+    ['mqtt', 3],
+    ['mqtt a', 1],
+  ])
+  const told: [string, number][] = []
+  const counts = {
+    add: (key: string, by: number) => void told.push([key, by]),
+    ofOthers: (key: string) => others.get(key) ?? 0,
+  }
+  const bounds = createConnectionBounds({
+    maxConnections: 5,
+    maxConnectionsPerAddress: 2,
+    room: 10,
+    together: { name: 'mqtt', counts },
+  })
+  const first = bounds.enter()
+  t.equal(first?.belongsTo('a'), true)
+  const second = bounds.enter()
+  t.equal(second?.belongsTo('a'), false)
+  t.equal(bounds.enter(), undefined)
+  others.set('mqtt', 4)
+  second?.leave()
+  t.equal(bounds.enter(), undefined)
+  first?.leave()
+  const sums = new Map<string, number>()
+  for (const [key, by] of told) sums.set(key, (sums.get(key) ?? 0) + by)
+  t.same(
+    [...sums],
+    [
+      ['mqtt', 0],
+      ['mqtt a', 0],
+    ],
+  )
+})

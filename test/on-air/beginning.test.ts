@@ -3,6 +3,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { openJournal } from '../../journal/journal.ts'
 import { openReturnable } from '../../journal/returnable.ts'
+import { noOthers } from '../../listener/shared-counts.ts'
 import { createStreams, type StreamRequest } from '../../on-air/streams.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createSharedSpace } from '../shared-store.ts'
@@ -39,6 +40,7 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
     },
     livestreams: { find: () => undefined, ids: async () => ids },
     catchUp: store.catchUp,
+    shared: noOthers,
     maxStreams: 100,
     isCutOff: () => false,
     clock: Date.now,

@@ -1,6 +1,7 @@
 import { mock } from 'node:test'
 import pino from 'pino'
 import t from 'tap'
+import { noOthers } from '../../listener/shared-counts.ts'
 import { createStreams } from '../../on-air/streams.ts'
 import { viewOf } from '../../on-air/view.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -17,6 +18,7 @@ t.test('a stream ends with the right of its reader', async (t) => {
     state: { of: async () => Buffer.alloc(0) },
     livestreams: { find: () => undefined, ids: async () => [] },
     catchUp: async () => undefined,
+    shared: noOthers,
     maxStreams: 10,
     isCutOff: () => false,
     clock: () => now,

@@ -10,7 +10,7 @@ t.test('an exposition has all metrics of all registries, as prom-client writes t
   const [one, other] = [new Registry(), new Registry()]
   new Counter({ name: 'one', help: 'The first', labelNames: ['kind'], registers: [one] }).inc({ kind: 'a"b' })
   new Gauge({ name: 'other', help: 'The second', registers: [other] }).set(2)
-  const text = (await createExposition([one, other])()).toString()
+  const text = (await createExposition(async () => [one, other])()).toString()
   t.equal(text, await Registry.merge([one, other]).metrics())
 })
 
@@ -27,7 +27,7 @@ t.test('all who ask meanwhile share the next exposition, which is newer than the
       this.set(asked)
     },
   })
-  const exposition = createExposition([registry])
+  const exposition = createExposition(async () => [registry])
   const valueFor = async () => {
     const number = ++asked
     const [, value] = /^asked (\d+)$/m.exec((await exposition()).toString()) ?? []
@@ -53,7 +53,7 @@ t.test('after a metric that fails, the next exposition is made', async (t) => {
       if (fails) throw new Error('no value')
     },
   })
-  const exposition = createExposition([registry])
+  const exposition = createExposition(async () => [registry])
   await t.rejects(exposition(), /no value/)
   fails = false
   t.match((await exposition()).toString(), /^fragile 0$/m)

@@ -1,0 +1,81 @@
+import cluster from 'node:cluster'
+import type { SharedCounts } from '../listener/shared-counts.ts'
+import type { Collected, CollectedMetrics } from '../telemetry/collected.ts'
+import type { Figures } from '../telemetry/figures.ts'
+import { createLink } from './link.ts'
+import type { ToPrimary, ToWorker } from './questions.ts'
+
+/** Time between two messages about counts, milliseconds. */
+const countMs = 10
+
+/** What a worker has of the other workers, through the primary. */
+export interface OtherWorkers {
+  counts: SharedCounts
+  appendAudit(line: string): Promise<void>
+  metrics(): Promise<CollectedMetrics>
+  figures(): Promise<Figures[]>
+  /** Sets what this worker answers. */
+  answer(answers: { metrics(): Promise<Collected>; figures(): Figures }): void
+}
+
+export type Worker = Awaited<ReturnType<typeof connectToPrimary>>
+
+/** Whether this process is a worker of a hub. */
+export function isWorker(): boolean {
+  return cluster.isWorker && process.env[workerMark] !== undefined
+}
+
+/** Variable that the primary sets for its workers. Other programs, too, may run a hub in a cluster. */
+export const workerMark = 'NOW_PLAYING_HUB_WORKER'
+
+/** Connects a worker to its primary. */
+export async function connectToPrimary() {
+  let answers: Parameters<OtherWorkers['answer']>[0] | undefined
+  const others = new Map<string, number>()
+  const own = {
+    count(changes) {
+      for (const [key, by] of changes) change(others, key, by)
+    },
+    metrics: () => given().metrics(),
+    figures: () => given().figures(),
+  } satisfies ToWorker
+  const primary = createLink<ToPrimary>((text) => process.send?.(text), own)
+  process.on('message', primary.receive)
+  const { config, counts } = await primary.ask('begin')
+  own.count(counts)
+
+  const untold = new Map<string, number>()
+  const siblings: OtherWorkers = {
+    counts: {
+      add(key, by) {
+        if (untold.size === 0) setTimeout(tell, countMs)
+        change(untold, key, by)
+      },
+      ofOthers: (key) => others.get(key) ?? 0,
+    },
+    appendAudit: async (line) => void (await primary.ask('appendAudit', line)),
+    metrics: () => primary.ask('metrics'),
+    figures: () => primary.ask('figures'),
+    answer: (given) => {
+      answers = given
+    },
+  }
+  return { config, siblings, ready: () => primary.ask('ready') }
+
+  function tell(): void {
+    const changes = [...untold]
+    untold.clear()
+    if (changes.length > 0) primary.tell('count', changes)
+  }
+
+  function given() {
+    if (!answers) throw new Error('the worker has not started yet')
+    return answers
+  }
+}
+
+function change(counts: Map<string, number>, key: string, by: number): void {
+  const count = (counts.get(key) ?? 0) + by
+  if (count === 0) counts.delete(key)
+  else counts.set(key, count)
+}
