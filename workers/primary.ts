@@ -135,13 +135,13 @@ export async function runWorkers(of: {
     running.set(number, current)
     worker.on('message', link.receive)
     worker.on('error', (err) => log.error({ err }, 'a worker does not take messages'))
-    const exited = once(worker, 'exit').then(([code]: (number | null)[]) => {
+    const exited = exitOf(worker).then((code) => {
       running.delete(number)
       counts.end(number)
       link.end()
       // Null: the signal came before the worker could listen to it.
       if (isStopping && (code ?? 0) !== 0) exitCode = 1
-      return code ?? null
+      return code
     })
     return { ready, exited }
   }
@@ -169,13 +169,18 @@ export async function runWorkers(of: {
 
   /** Resolves when all workers have ended. */
   async function ended(): Promise<number> {
-    await Promise.all([...running.values()].map(({ worker }) => worker.isDead() || once(worker, 'exit')))
+    await Promise.all([...running.values()].map(({ worker }) => worker.isDead() || exitOf(worker)))
     return exitCode
   }
 
   function directoryOf(number: number): string {
     return join(dataDir, `worker-${number}`)
   }
+}
+
+/** The exit code; null: a signal ended the worker. Not by `once`, which rejects where a message cannot be sent. */
+function exitOf(worker: Worker): Promise<number | null> {
+  return new Promise((resolve) => worker.once('exit', resolve))
 }
 
 function none(): [] {

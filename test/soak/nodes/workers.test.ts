@@ -1,10 +1,11 @@
-import { readFile, stat } from 'node:fs/promises'
+import { copyFile, readFile, stat } from 'node:fs/promises'
 import { request } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { control, institutions, station } from '../../events.ts'
 import { until, withCredentials } from '../../nodes/fleet.ts'
@@ -96,6 +97,24 @@ t.test('a TLS session that one worker began is resumed by each', { skip: without
       t.ok(socket.isSessionReused())
       socket.destroy()
     }
+  }
+})
+
+t.test('so it is after a new certificate', { skip: withoutRedis }, async (t) => {
+  const { hub, home } = await startWorkers(t)
+  const others = await ensureDevelopmentCertificates(await temporaryDirectory(t), ['127.0.0.1'])
+  await copyFile(others.key, join(home, 'certs', 'server-key.pem'))
+  await copyFile(others.cert, join(home, 'certs', 'server.pem'))
+  await until(() => hub.messages.filter((message) => message === 'certificate replaced').length === 2)
+  const ca = await readFile(others.ca)
+  const first = connectTls({ port: hub.mqttPort, host: 'localhost', ca })
+  const session = await new Promise<Buffer>((resolve) => first.once('session', resolve))
+  first.destroy()
+  for (let times = 0; times < 4; times++) {
+    const socket = connectTls({ port: hub.mqttPort, host: 'localhost', ca, session })
+    await new Promise((resolve) => socket.once('secureConnect', resolve))
+    t.ok(socket.isSessionReused())
+    socket.destroy()
   }
 })
 
