@@ -36,6 +36,10 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
     },
     /** Removes all commits that still wait, and returns them. */
     withdrawAll: (): P[] => waiting.splice(0),
+    /** Whether no commit waits or is being written. */
+    isIdle: () => writing === undefined,
+    /** The commits that wait, in the order of the calls. */
+    waiting: (): readonly P[] => waiting,
     /** Resolves when no commit waits or is being written. */
     async ended(): Promise<void> {
       await writing

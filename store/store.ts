@@ -33,7 +33,7 @@ export interface Store {
    *   may take effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. The driver may call `underway` with the
-   * first number when nothing but the disk can make the commit fail. It does so at most once, in the order of the
+   * first number as soon as nothing but the disk can make the commit fail, or later. It does so at most once, in the order of the
    * commits, before the commit resolves. This call may even come before `commit` returns, and before earlier commits
    * are stored. The commit may still fail afterwards.
    */
