@@ -1,10 +1,10 @@
 import type { TObject, TSchema } from 'typebox'
 import { isRecord } from '../../event/json.ts'
 import { Type } from '../../event/type.ts'
-import { jsonInTurns } from '../../telemetry/turns.ts'
-import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
+import { refuse } from '../answer.ts'
 import { compileParameters } from '../body.ts'
 import type { KnownUser } from '../users/users.ts'
+import { commandAnswer, type Performed } from './command-answer.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
@@ -18,7 +18,7 @@ export interface InstitutionParts {
     args: Record<string, unknown>,
     user: KnownUser,
     isStillAllowed: () => Promise<boolean>,
-  ): Promise<{ result: unknown } | { error: { code: string; message: string; isUnknown?: true } }>
+  ): Promise<Performed>
 }
 
 /** A row of the table of commands. `at`: method and path, with arguments in braces. */
@@ -53,7 +53,7 @@ export function institutionRoutes({
       method: isRead ? 'GET' : 'POST',
       path,
       id: `institution.${name}`,
-      summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}`,
+      summary: capital(summary),
       tag: 'Institution',
       effect,
       permission,
@@ -79,25 +79,16 @@ export function institutionRoutes({
         }
         return oneAtATime(call, { userId: user.userId, about: name }, async () => {
           const performed = await performOwn(name, asked, user, call.isStillUser)
-          const isChanged = effect !== 'none' && 'result' in performed
-          const isForUser = isChanged || (await call.isStillUser())
-          const answer = isForUser
-            ? await answerOf(performed)
-            : refuse(403, [httpsError('authorization.invalid')])
-          return { answer, bytes: String(answer.body).length }
+          return commandAnswer(performed, {
+            effect,
+            isStillUser: call.isStillUser,
+            bodyOf: (result) => result,
+            statusOf: ({ isUnknown }) => (isUnknown ? 404 : 409),
+          })
         })
       },
     }
   })
-}
-
-async function answerOf(performed: Awaited<ReturnType<InstitutionParts['performOwn']>>): Promise<Answer> {
-  if ('result' in performed) {
-    const { headers, ...answer } = jsonText(await jsonInTurns(performed.result))
-    return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
-  }
-  const { code, message, isUnknown } = performed.error
-  return refuse(code !== 'refused' ? 500 : isUnknown ? 404 : 409, undefined, message)
 }
 
 /** The arguments in the path, as parameters, and a schema of the others. */

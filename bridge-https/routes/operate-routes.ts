@@ -1,8 +1,7 @@
 import type { TSchema } from 'typebox'
 import { isRecord } from '../../event/json.ts'
 import { Type } from '../../event/type.ts'
-import { jsonInTurns } from '../../telemetry/turns.ts'
-import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
+import { commandAnswer, type Performed } from './command-answer.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute } from './route.ts'
@@ -34,8 +33,6 @@ export interface OperateParts {
     isStillAllowed?: () => Promise<boolean>,
   ): Promise<Performed>
 }
-
-type Performed = { result: unknown } | { error: { code: string; message: string } }
 
 /** Largest body in bytes, as on the admin socket. The body of `check` holds an event. */
 const maxBytes = 1024 * 1024
@@ -71,25 +68,13 @@ export function operateRoutes({
         oneAtATime(call, { userId, about: name }, async () => {
           const given = isRecord(call.body) && call.body
           const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
-          const isChanged = effect !== 'none' && 'result' in performed
-          // A user that was removed during the command gets 403. But after a successful change, the user always gets the
-          // answer of the command: the change may have removed this very user.
-          const isForUser = isChanged || (await call.isStillUser())
-          const answer = isForUser
-            ? await answerOf(performed)
-            : refuse(403, [httpsError('authorization.invalid')])
-          return { answer, bytes: String(answer.body).length }
+          return commandAnswer(performed, {
+            effect,
+            isStillUser: call.isStillUser,
+            bodyOf: (result) => ({ result }),
+            statusOf: () => 409,
+          })
         }),
     }),
   )
-}
-
-async function answerOf(performed: Performed): Promise<Answer> {
-  if ('result' in performed) {
-    const { headers, ...answer } = jsonText(await jsonInTurns({ result: performed.result }))
-    // The answer may hold a password or a link that is shown only once.
-    return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
-  }
-  const { code, message } = performed.error
-  return refuse(code === 'refused' ? 409 : 500, undefined, message)
 }

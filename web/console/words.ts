@@ -79,3 +79,13 @@ export function kindOf(event: string | null): string {
 export function capital(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
+
+/** What an event is called: its title or name, and who performs it. */
+export function titleOf(event: {
+  title: string | null
+  name: string | null
+  artist: string | null
+  event: string | null
+}): string {
+  return [event.title ?? event.name ?? kindOf(event.event), event.artist].filter(Boolean).join(' – ')
+}

@@ -3,7 +3,7 @@ import { pathPart } from '../../page/location.ts'
 import { livestreamName } from '../livestream-names.ts'
 import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
-import { clockTime, dateAndTime, kindOf } from '../words.ts'
+import { clockTime, dateAndTime, kindOf, titleOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
 /** Path of the page for an event: by id if it was published, else by position. */
@@ -26,7 +26,7 @@ const columns: readonly Column<ListedEvent>[] = [
     title: 'Event',
     cell: (row) => (
       <a href={pathOfEvent(row)} class="what" dir="auto">
-        {[row.title ?? row.name ?? kindOf(row.event), row.artist].filter(Boolean).join(' – ')}
+        {titleOf(row)}
       </a>
     ),
   },

@@ -7,7 +7,7 @@ import { set, type Typed } from '../parts/form.tsx'
 import { Head, None, Problem } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
-import { clockTime, dateAndTime, kindOf } from '../words.ts'
+import { clockTime, dateAndTime, titleOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
 const chosen: Typed = signal({})
@@ -78,7 +78,7 @@ function Listed({ only }: { only: string }) {
             title: 'Event',
             cell: (row) => (
               <a href={`/console/own-refusals/${nameOf(row)}`} class="what" dir="auto">
-                {[row.title ?? row.name ?? kindOf(row.event), row.artist].filter(Boolean).join(' – ')}
+                {titleOf(row)}
               </a>
             ),
           },
