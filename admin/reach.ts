@@ -15,9 +15,9 @@ const askedAtOnce = 3
 export type Reach = ReturnType<typeof watchReach>
 
 /**
- * Watches whether this node alone is cut off from a shared store: it does not reach the store, and another node, asked
- * directly, says that it does. While nobody reaches the store, no node is cut off: an outage of Redis must not become an
- * outage of all nodes.
+ * Watches whether this node alone is cut off from a shared store. It is if it does not reach the store, and another node
+ * does. The node asks the others directly. While nobody reaches the store, no node is cut off: an outage of Redis must not
+ * become an outage of all nodes.
  */
 export function watchReach(parts: {
   nodes: Pick<Nodes, 'self' | 'isShared' | 'living' | 'urlOf' | 'nameOf'>

@@ -13,7 +13,7 @@ interface Sbom {
 
 /**
  * The bill of materials of a package, JSON in the form of CycloneDX 1.5: the packages in `folders`, and nothing that only
- * builds or tests the hub. npm makes it of what is installed in `project`. The same sources give the same text.
+ * builds or tests the hub. npm lists all that is installed in `project`. The same sources give the same text.
  */
 export async function sbomOf(folders: Iterable<string>, project: string): Promise<string> {
   const args = ['sbom', '--sbom-format', 'cyclonedx', '--sbom-type', 'application']
@@ -30,7 +30,7 @@ export async function sbomOf(folders: Iterable<string>, project: string): Promis
     ...rest,
     // npm names the folder.
     metadata: { ...metadata, component: { ...component, name } },
-    // npm marks as needed for development only what is in a bundle.
+    // npm says of bundled packages that only development needs them, because package.json does.
     components: components.map((one) => ({ ...one, scope: 'required', properties: [] })),
     dependencies: all.dependencies
       .filter(({ ref }) => refs.has(ref))

@@ -20,7 +20,7 @@ import type { Dumpable, Store } from './store.ts'
 export interface StoreState {
   /** Why the store cannot be reached. Undefined as long as no problem is known. */
   unreachable(): string | undefined
-  /** How many settings of the store may lose what was acknowledged. */
+  /** The number of settings with which the store may lose what was acknowledged. */
   unsafeSettings(): number
   /** Set if an empty store has replaced a damaged one, until an operator accepts the empty store. */
   replaced(): Replacement | undefined

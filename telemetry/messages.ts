@@ -623,7 +623,7 @@ export const messages = {
     means: 'the file stays as `movedTo` in the data directory',
   },
 
-  // What is watched beside the events.
+  // Loops and silence of livestreams.
   'a livestream plays in a loop with another': {
     level: 'warn',
     fields: ['livestream', 'with'],

@@ -18,7 +18,7 @@ export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'stored'>
   feed: () => Feed | undefined
-  /** Who got an event of the institution: its own webhooks, as far as the user may see them, and how many others. */
+  /** The receivers of an event: the webhooks of the institution, if the user may see them, and the number of others. */
   receiversOf: (found: Found, user: KnownUser) => Promise<Receivers>
   /** The publish rate of a user. Reading the history uses up the same rate. */
   rate: EventRate

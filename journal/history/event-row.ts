@@ -33,7 +33,7 @@ export interface EventRow {
   artist: string | null
   /** Why the event was refused, wholly or for some of its services. */
   errors: ErrorItem[]
-  /** Only in rows of reports that have some: what is probably wrong with a published event. */
+  /** What is probably wrong with a published event. Absent: nothing is. */
   warnings?: ErrorItem[] | undefined
 }
 

@@ -7,7 +7,7 @@ export type OwnPermission = 'publish' | 'subscribe'
 /** Where the HTTPS API has a command: `GET /institution/livestreams/{id}`. Arguments in braces stand in the path. */
 export type InstitutionRoute = `${'GET' | 'POST'} /institution/${string}`
 
-/** A command for users of an institution, about what is their own. */
+/** A command with which users see or change what belongs to their institution. */
 export type OwnOperation = Operation<Own> & { permission: OwnPermission; at: InstitutionRoute }
 
 /** A command that only reads. */

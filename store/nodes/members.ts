@@ -16,7 +16,7 @@ export interface Member {
    * commits of an earlier membership.
    */
   number: number
-  /** The URL of its HTTPS port for the other nodes. Undefined: nobody can say it before the port is open. */
+  /** The URL of its HTTPS port for the other nodes. Undefined: the system chooses the port, after the node has joined. */
   url?: string
 }
 

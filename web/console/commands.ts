@@ -9,7 +9,7 @@ import type { OwnOperation, OwnPermission } from '../../operations/institution/r
 import type { Operation } from '../../operations/operation.ts'
 import { type OperationName, operationNames, operations, type Result } from '../../operations/operations.ts'
 
-/** The name of a command: of operators, or of institutions about what is their own. */
+/** The name of a command, of operators or of institutions. */
 export type CommandName = OperationName | `institution.${OwnOperationName}`
 
 /** The answer of a command. */

@@ -19,7 +19,7 @@ import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
  */
 const [own = '', other = ''] = institutions
 
-/** Part of every name, text and URL of the other institution that is nobody's business. */
+/** Each name, text and URL of the other institution that must not be shown contains this word. */
 const secret = 'geheim'
 
 /** A hub with two institutions that have the same things. The names of the other one have the secret in them. */
