@@ -23,6 +23,8 @@ export interface Part {
 
 /** At most so many messages before a moment are looked through for what was shown then. */
 const mostBefore = 500
+/** Events are accepted at most so long before their time, milliseconds. Most that are announced earlier are found as well. */
+const aheadMs = 3_000
 /** Messages that are read together. The first ones mostly tell all. */
 const firstPage = 4
 const pageSize = 200
@@ -68,7 +70,8 @@ export function createParts({
 
   /**
    * The newest messages of a livestream up to a moment, in the order of acceptance: back to those that `later` values have
-   * replaced.
+   * replaced. What was accepted last may be older than what came before it, such as a repetition after a fault. So the
+   * search goes on to where no newer one can have been accepted.
    */
   async function valuesBefore(
     livestreamId: string,
@@ -77,6 +80,8 @@ export function createParts({
   ): Promise<RetainedValue[]> {
     const kinds = new Map(eventKinds.map((kind) => [radioTopic(livestreamId, kind), kind]))
     const wanted = new Set(later.map(keyOf))
+    /** The newest time that was found of what is wanted. */
+    const times = new Map<string, number>()
     const found: RetainedValue[] = []
     let before: number | null = moment.position + 1
     while (before !== null && found.length < mostBefore && wanted.size > 0) {
@@ -87,11 +92,13 @@ export function createParts({
         limit: Math.min(firstPage + 4 * found.length, pageSize),
       })
       for (const entry of page.messages) {
+        for (const [key, time] of times) if (entry.at + aheadMs <= time) wanted.delete(key)
         const value = toValue(entry, entry.position, entry.at)
         const kind = value && kinds.get(value.topic)
         if (!kind) continue
         found.push(value)
-        if (isShown(kind, value, moment)) wanted.delete(keyOf(value))
+        const key = keyOf(value)
+        if (isShown(kind, value, moment)) times.set(key, Math.max(value.time, times.get(key) ?? 0))
       }
       before = page.next
     }

@@ -73,3 +73,34 @@ t.test('a control state of long ago is shown although another one was replaced s
     ['1', '200'],
   )
 })
+
+t.test('an older event that was accepted late does not hide the newer one before it', async (t) => {
+  // The newer one, eight that have no say, the late one, and what has replaced them since.
+  const newer = title(1, 100_000)
+  const others = [2, 3, 4, 5, 6, 7, 8, 9].map((position) => ({
+    ...title(position, 100_000 + position),
+    topic: 'radio/x/other',
+  }))
+  const late = { ...title(10, 90_000), at: 100_500 }
+  const now = title(11, 103_000)
+  const all = [newer, ...others, late, now]
+  const parts = createParts({
+    retained: {
+      storedValues: (of) => (of === topic ? [toValue(now, 11, now.at)].flatMap((one) => one ?? []) : []),
+    },
+    history: {
+      async messages(_id, { before = Infinity, limit }) {
+        const messages = all
+          .filter(({ position }) => position < before)
+          .slice(-limit)
+          .reverse()
+        return { messages, next: messages.at(-1)?.position ?? null }
+      },
+    },
+  })
+  const found = await parts.of('x', { position: 10, now: 101_000 })
+  t.same(
+    found.flatMap(({ values }) => values).map(({ position }) => position),
+    [1],
+  )
+})
