@@ -15,8 +15,8 @@ import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, ty
 import { contentOf, counterKey, encode, entryOf, keysBelow, storedLength, timeOf } from './stored-value.ts'
 
 /**
- * When a write has taken so long, commits that wait for it begin: live subscribers wait for no slow disk. Sooner, they
- * would lose what a group has in common, which costs a seventh more CPU for each event. Milliseconds.
+ * When a write has taken so long, commits that wait for it begin: live subscribers wait for no slow disk. Before, they
+ * wait for the other commits of their group. Milliseconds.
  */
 const slowMs = 20
 

@@ -28,6 +28,8 @@ export async function openWatch(
   /** The payload of the last message of another node: an event has a message for each of its livestreams. */
   let lastPayload: Buffer | undefined
   let lastItem: ReturnType<typeof itemOf>
+  /** An event is asked about before it is stored, and noted when it is. */
+  const items = new WeakMap<HubEvent, ReturnType<typeof itemOf>>()
   parts.onAppended(heard)
 
   return {
@@ -36,13 +38,18 @@ export async function openWatch(
 
     /** For the pipeline of this node. */
     pipeline: {
-      roundsOf: ({ event, kind, livestreamIds }) =>
-        loops && kind.isNow ? loops.roundsOf(itemOf(event), livestreamIds, clock()) : [],
+      roundsOf({ event, kind, livestreamIds }) {
+        if (!loops || !kind.isNow) return []
+        const item = itemOf(event)
+        items.set(event, item)
+        return loops.roundsOf(item, livestreamIds, clock())
+      },
 
       published({ event, kind, livestreamIds, institutionId }) {
         silences.published(livestreamIds, institutionId)
         if (!loops || !kind.isNow) return
-        for (const livestreamId of loops.published(itemOf(event), livestreamIds, clock())) {
+        const item = items.has(event) ? items.get(event) : itemOf(event)
+        for (const livestreamId of loops.published(item, livestreamIds, clock())) {
           const mark = loops.markOf(livestreamId, clock())
           log.warn(
             { livestream: livestreamId, with: mark?.with },
