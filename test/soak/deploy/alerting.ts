@@ -75,6 +75,8 @@ export const alertCases: readonly AlertCase[] = [
   gauge('HubDriverEnds', 'hub_plugin_driver_ends_total', '0+1x60', '1x60'),
   gauge('HubQueuesBehind', 'hub_queues_behind', '1x60', '0x60'),
   gauge('HubOutputsFail', 'hub_outputs_failing', '1x60', '0x60'),
+  gauge('HubLivestreamsSilent', 'hub_silent_livestreams', '0x50 1x10', '0x50 2x5 0x5'),
+  gauge('HubLivestreamsLoop', 'hub_looping_livestreams', '0x50 2x10', '0x50 2x5 0x5'),
   gauge('HubWorkLate', 'hub_work_oldest_seconds', '5000x60', '30x60'),
   gauge('HubDeadLetters', 'hub_work_dead_letters', '1x55 2x5', '9x50 2x10'),
   gauge('HubWorkDropped', 'hub_work_dropped_total', '0x55 1x5', '1x60'),
