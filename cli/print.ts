@@ -118,7 +118,8 @@ function showAt(path: string, value: unknown): string {
 }
 
 function linesOf(leaf: unknown): unknown[] {
-  return typeof leaf === 'string' ? leaf.trimEnd().split(/\r?\n/) : [leaf]
+  // Only the last line end goes: a blank or an invisible character at the end may be what is looked for.
+  return typeof leaf === 'string' ? leaf.replace(/\r?\n$/, '').split(/\r?\n/) : [leaf]
 }
 
 function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {

@@ -85,4 +85,6 @@ t.test('the log of a node', async (t) => {
 t.test('a text of several lines is printed below its name, and cannot pass for another row', async (t) => {
   const printed = createPrinter({}).properties({ name: 'radio', request: 'RT=One\r\nstate  fine\r\n' })
   t.equal(printed, ['name     radio', 'request  RT=One', '         state  fine'].join('\n'))
+  const ends = createPrinter({}).properties({ answer: 'OK\u2028\u200b\r\n', reason: 'a\rb' })
+  t.equal(ends, ['answer  OK\\u{2028}\\u{200b}', 'reason  a\\x0db'].join('\n'), 'nothing invisible is hidden')
 })
