@@ -320,6 +320,7 @@ async function load({ config, log, options, reached, add }: Given) {
     await openWatch({
       loops: config.loops,
       onAppended: fanout.journal.onAppended,
+      onEach: fanout.journal.onEach,
       store,
       isLeader: nodes.isLeader,
       isCutOff: reach.isCutOff,

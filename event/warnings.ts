@@ -338,8 +338,8 @@ function head(text: string): string {
 
 /** Characters. */
 const maxJudged = 1_000
-/** Milliseconds. */
-const maxClockDifference = 30_000
+/** An event whose start is further from the clock of the hub came late or too early, milliseconds. */
+export const maxClockDifference = 30_000
 /** Seconds. */
 const maxLength = 24 * 3600
 const maxRadiotext = 64

@@ -34,7 +34,7 @@ export interface NodeParts {
   topics: Topics
   trend: Trend
   users: Users
-  watch: Pick<Watch, 'loopOf'>
+  watch: Pick<Watch, 'loopOf' | 'weekOf'>
   /** Resolves when this node has seen all earlier changes of other nodes. Rejects if the store does not answer. */
   catchUp(): Promise<void>
   /** The configuration with the node's own choices, secrets masked. */

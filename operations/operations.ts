@@ -9,6 +9,7 @@ import { nodeOperations, rareOperations } from './node.ts'
 import type { Of, Operation } from './operation.ts'
 import { outputOperations } from './outputs.ts'
 import { queueOperations } from './queues.ts'
+import { reportOperations } from './report.ts'
 import { subscriptionOperations } from './subscriptions.ts'
 import { userOperations } from './users.ts'
 
@@ -34,6 +35,7 @@ export const operations = {
   ...subscriptionOperations,
   ...outputOperations,
   ...eventOperations,
+  ...reportOperations,
   ...httpsApiOperations,
   ...importOperations,
   ...rareOperations,

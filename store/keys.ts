@@ -266,6 +266,20 @@ export const storeKeys = {
     owner: 'watch',
     value: json(object({ institutionId: text, gaps: text, hour: integer(0), since: moment, at: moment })),
   }),
+  counted: family('counted/{week}/{institutionId}/{livestreamId}', {
+    holds: 'what was counted of the events of a livestream in a week, for the report of its institution',
+    owner: 'watch',
+    isReadAtStart: false,
+    value: json(
+      object({ sums: fields(integer(0)), longest: list(object({ from: moment, minutes: integer(0) })) }),
+    ),
+  }),
+  refused: family('refused/{week}/{institutionId}', {
+    holds: 'how many events of an institution were refused in a week, by the codes of their errors',
+    owner: 'watch',
+    isReadAtStart: false,
+    value: json(object({ events: integer(0), codes: fields(integer(0)) })),
+  }),
   feed: family('feed/{kind}/{source}', {
     holds:
       'the last good livestream feed of a source (`good`), its last check (`checked`), and what fell out of feeds (`dropped`)',

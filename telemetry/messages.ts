@@ -641,6 +641,11 @@ export const messages = {
     fields: ['livestream', 'institution'],
     means: 'the first event after its silence',
   },
+  'counts of weekly reports not stored': {
+    level: 'error',
+    fields: ['err'],
+    means: 'nothing to do: they are written again within a minute',
+  },
   'what is usual of livestreams not stored': {
     level: 'error',
     fields: ['err'],

@@ -40,7 +40,7 @@ const folders: Record<string, string[]> = {
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],
-  watch: ['event', 'store', 'telemetry', 'journal', 'validator'],
+  watch: ['event', 'store', 'telemetry', 'journal', 'journal/history', 'validator'],
   listener: ['telemetry', 'certs', 'store'],
   'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'listener', 'validator'],
   broker: belowBroker,
@@ -69,7 +69,7 @@ const folders: Record<string, string[]> = {
   'web/embed': ['client', 'web/on-air'],
   'web/console': ['web/page', 'operations'],
   'web/console/parts': ['web/page', 'web/console'],
-  'web/console/views': ['web/page', 'web/console'],
+  'web/console/views': ['event', 'web/page', 'web/console'],
   'web/console/trace': ['client', 'web/page', 'web/console'],
   operations: [
     'event',

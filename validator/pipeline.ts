@@ -339,7 +339,7 @@ export function createStoring({
           if (how === 'failed') return
           way.stored = performance.now()
           way.position = how
-          if (accepted) watch?.published(accepted)
+          if (accepted) watch?.published(accepted, repetition?.isRepeated ?? false)
         },
       }
     }

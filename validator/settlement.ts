@@ -62,8 +62,8 @@ export interface WorkPlanner {
 export interface Watch {
   /** The rounds of loops that the event would be. */
   roundsOf(accepted: Pick<Accepted, 'event' | 'kind' | 'livestreamIds'>): readonly Round[]
-  /** An event is stored. */
-  published(accepted: Accepted): void
+  /** An event is stored. `isRepetition`: its publisher had sent it before. */
+  published(accepted: Accepted, isRepetition: boolean): void
 }
 
 /** Stores messages, and sends them to connected clients. */

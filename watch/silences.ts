@@ -76,6 +76,12 @@ export async function openSilences(parts: {
       return since === undefined ? undefined : new Date(since).toISOString()
     },
 
+    /** Whether the hub could get no events for a while since the last one of a livestream. */
+    isInterrupted(livestreamId: string): boolean {
+      const heard = silence.get(livestreamId)
+      return heard !== undefined && heard.from !== heard.at
+    },
+
     count: silence.count,
 
     /** Writes what is not written yet. */

@@ -1,10 +1,13 @@
-import { eventKinds, type HubEvent } from '../event/kind.ts'
+import { type EventKind, eventKinds, type HubEvent } from '../event/kind.ts'
 import { radioTopic } from '../event/topic.ts'
 import type { Entry } from '../journal/entry.ts'
+import { institutionOf, readObject } from '../journal/history/event-row.ts'
 import type { Watch as PipelineWatch } from '../validator/settlement.ts'
 import { itemOf } from './item.ts'
 import { createLoops, type LoopMark } from './loops.ts'
+import { createProgramme, type Programme } from './programme.ts'
 import { openSilences } from './silences.ts'
+import { createWeekly } from './weekly.ts'
 
 export type Watch = Awaited<ReturnType<typeof openWatch>>
 
@@ -15,26 +18,39 @@ const [nowKind] = eventKinds.filter(({ isNow }) => isNow)
  * both doors, and blocks none.
  */
 export async function openWatch(
-  parts: Parameters<typeof openSilences>[0] & {
-    /** Whether loops are looked for (`HUB_LOOPS`). */
-    loops: 'warn' | 'off'
-    /** Calls back with each message that another node appends. */
-    onAppended: (listener: (entry: Entry) => void) => void
-  },
+  parts: Parameters<typeof openSilences>[0] &
+    Parameters<typeof createWeekly>[0] & {
+      /** Whether loops are looked for (`HUB_LOOPS`). */
+      loops: 'warn' | 'off'
+      /** Calls back with each message that another node appends. */
+      onAppended: (listener: (entry: Entry) => void) => void
+      /** Calls back with each message that any node appends. */
+      onEach: (listener: (entry: Entry) => void) => void
+    },
 ) {
-  const { clock, log } = parts
+  const { clock, log, isLeader } = parts
   const silences = await openSilences(parts)
+  const weekly = createWeekly(parts)
+  /** The leader counts for all nodes: what a livestream plays may come to another node than what it had announced. */
+  let programme: Programme | undefined
   const loops = parts.loops === 'warn' ? createLoops() : undefined
-  /** The payload of the last message of another node: an event has a message for each of its livestreams. */
-  let lastPayload: Buffer | undefined
-  let lastItem: ReturnType<typeof itemOf>
+  /** The last message of another node: an event has a message for each of its livestreams. */
+  let last: { payload: Buffer; event: HubEvent; item: ReturnType<typeof itemOf> } | undefined
   /** An event is asked about before it is stored, and noted when it is. */
   const items = new WeakMap<HubEvent, ReturnType<typeof itemOf>>()
   parts.onAppended(heard)
+  parts.onEach(reported)
 
   return {
-    start: silences.start,
-    close: silences.close,
+    start(): void {
+      silences.start()
+      weekly.start()
+    },
+
+    async close(): Promise<void> {
+      await silences.close()
+      await weekly.close()
+    },
 
     /** For the pipeline of this node. */
     pipeline: {
@@ -45,7 +61,8 @@ export async function openWatch(
         return loops.roundsOf(item, livestreamIds, clock())
       },
 
-      published({ event, kind, livestreamIds, institutionId }) {
+      published({ event, kind, livestreamIds, institutionId }, isRepetition) {
+        if (!isRepetition && isCounting()) count(event, kind, livestreamIds, institutionId)
         silences.published(livestreamIds, institutionId)
         if (!loops || !kind.isNow) return
         const item = items.has(event) ? items.get(event) : itemOf(event)
@@ -70,16 +87,50 @@ export async function openWatch(
 
     /** How many livestreams play in loops. */
     loopCount: (): number => loops?.count(clock()) ?? 0,
+
+    /** What was counted of an institution in a week. */
+    weekOf: weekly.of,
   }
 
-  function heard({ topic, stream, payload, institutionId, isReport }: Entry): void {
+  function heard({ topic, stream, payload, institutionId, isReport, isRepetition }: Entry): void {
     if (isReport || stream === undefined || institutionId === undefined) return
+    const isCounted = isCounting() && !isRepetition
+    const isNow = loops !== undefined && nowKind !== undefined && topic === radioTopic(stream, nowKind)
+    const isContinued = payload === last?.payload
+    if (isCounted || isNow) {
+      if (!last || !isContinued) {
+        const event = readEvent(payload)
+        last = { payload, event, item: isNow ? itemOf(event) : undefined }
+      }
+      const kind = isCounted ? eventKinds.find((kind) => topic === radioTopic(stream, kind)) : undefined
+      if (kind) count(last.event, kind, [stream], institutionId)
+    }
     silences.published([stream], institutionId)
-    if (!loops || !nowKind || topic !== radioTopic(stream, nowKind)) return
-    const isContinued = payload === lastPayload
-    if (!isContinued) lastItem = itemOf(readEvent(payload))
-    lastPayload = payload
-    loops.published(lastItem, [stream], clock(), isContinued)
+    if (isNow) loops.published(last?.item, [stream], clock(), isContinued)
+  }
+
+  /** The report of an event, of any node. */
+  function reported(entry: Entry): void {
+    if (!entry.isReport || !entry.hasErrors || !isCounting()) return
+    const { dryRun, errors } = readObject(entry.payload)
+    if (dryRun === true || !Array.isArray(errors)) return
+    weekly.refused(
+      institutionOf(entry),
+      errors.map(({ errorCode }) => String(errorCode)),
+    )
+  }
+
+  function isCounting(): boolean {
+    programme = isLeader() ? (programme ?? createProgramme()) : undefined
+    return programme !== undefined
+  }
+
+  function count(event: HubEvent, kind: EventKind, livestreamIds: readonly string[], institutionId: string) {
+    for (const id of livestreamIds) {
+      const circumstances = { now: clock(), isInterrupted: silences.isInterrupted(id) }
+      const counts = programme?.count(id, event, kind, circumstances)
+      if (counts) weekly.published(id, institutionId, counts)
+    }
   }
 }
 

@@ -4,6 +4,7 @@ import { feed } from './feed.ts'
 import { httpsApi } from './https-api.ts'
 import { importAedes } from './import.ts'
 import { audit, status, trend } from './node.ts'
+import { report } from './report.ts'
 import { webhooks } from './webhooks.ts'
 
 /**
@@ -17,6 +18,7 @@ export const byHand: ByHand = {
   ...feed,
   ...webhooks,
   ...events,
+  ...report,
   ...httpsApi,
   'import.aedes-redis': importAedes,
 }

@@ -2,6 +2,7 @@ import type { Of } from '../operation.ts'
 import { ownCredentials } from './credentials.ts'
 import { ownLivestreams } from './livestreams.ts'
 import { ownRefusals } from './refusals.ts'
+import { ownReport } from './report.ts'
 import type { OwnOperation } from './row.ts'
 import { ownSubscriptions } from './subscriptions.ts'
 
@@ -17,6 +18,7 @@ export type OwnResult<Name extends OwnOperationName> = Of<(typeof ownOperations)
 export const ownOperations = {
   ...ownLivestreams,
   ...ownRefusals,
+  ...ownReport,
   ...ownCredentials,
   ...ownSubscriptions,
 } satisfies Record<string, OwnOperation>

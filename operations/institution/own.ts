@@ -1,6 +1,7 @@
 import type { Credential } from '../../acl/credentials.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
 import { isInstitutionUrn } from '../../event/format.ts'
+import type { Week } from '../../event/week.ts'
 import { type EventRow, institutionOf } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'
 import { refusal, unknownName } from '../errors.ts'
@@ -96,6 +97,9 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
       check: (payload: Buffer, topicClass: 'track' | 'control' | 'data' | undefined) =>
         pipeline.check({ payload, institutionId, topicClass, allowedClasses: [] }),
     },
+
+    /** What was counted of the events that came for this institution in a week. Undefined: it is not known any more. */
+    counted: (week: Week) => node.watch.weekOf(week, institutionId),
 
     credentials: {
       /** Those that may publish for this institution. Other institutions of theirs are left out: `isShared`. */

@@ -336,7 +336,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     lastUsed: () => undefined,
     status: () => shortened({}),
     trend: shortened({}),
-    watch: { loopOf: () => undefined },
+    watch: { loopOf: () => undefined, weekOf: async () => undefined },
     config: () => ({}),
     catchUp: async () => undefined,
     feed: shortened({

@@ -34,6 +34,11 @@ export const samples: readonly Sample[] = [
     json: { institutionId: 'i', gaps: Buffer.alloc(336).toString('base64'), hour: 1, since: 1, at: 1 },
   },
   {
+    key: `counted/2026-W48/i/${encodeURIComponent(station)}`,
+    json: { sums: { events: 3, gaps: 1 }, longest: [{ from: 1, minutes: 12 }] },
+  },
+  { key: 'refused/2026-W48/i', json: { events: 1, codes: { 'payload.json': 1 } } },
+  {
     key: 'credential/sub-x',
     json: {
       username: 'sub-x',

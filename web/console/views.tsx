@@ -14,6 +14,7 @@ import { GeneratedPage, GeneratedView } from './views/generated.tsx'
 import { InstitutionPage, LivestreamPage } from './views/livestream.tsx'
 import { Livestreams } from './views/livestreams.tsx'
 import { Overview } from './views/overview.tsx'
+import { OwnReport } from './views/own-report.tsx'
 import { WebhookPage } from './views/webhook.tsx'
 import { Webhooks } from './views/webhooks.tsx'
 
@@ -61,6 +62,7 @@ const handMade: Readonly<Record<string, (name: string | undefined) => Shown | un
     id === undefined
       ? { title: 'Refusals', content: <OwnRefusals /> }
       : { title: `Event ${id}`, content: <OwnEventPage id={id} /> },
+  'own-report': () => ({ title: 'Weekly report', content: <OwnReport /> }),
   'own-check': () => ({ title: 'Dry run', content: <OwnCheck /> }),
   institutions: (id) =>
     id === undefined ? undefined : { title: 'Institution', content: <InstitutionPage id={id} /> },

@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
+import { readWeek, weekBeside, weekOf } from '../../../event/week.ts'
 import {
   type OwnOperationName,
   ownOperationNames,
@@ -149,6 +150,86 @@ t.test('refusals and warnings, each with what mends it', async (t) => {
     refused: { text: /mine refused/ },
     receivers: { clients: null, webhooks: [], others: 0 },
   })
+})
+
+t.test('the weekly report: its own sums, the same for its users and for operators', async (t) => {
+  const { hub, mine, theirs, get } = await startTwo(t)
+  const { studio, livestream } = mine
+  const start = new Date(Date.now() - 60_000).toISOString()
+  const next = { event: 'de.org.hub.v1.radio.track.next', title: 'Announced', playlistItemId: 'item-2' }
+  await studio.publish(playing(livestream, next))
+  await studio.publish(playing(livestream, { title: 'Announced', playlistItemId: 'item-2' }))
+  await theirs.studio.publish(playing(theirs.livestream, { playlistItemId: 'item-2', start }))
+  const { name: week } = weekOf(Date.now())
+  const { status, json } = await get(`/report?week=${week}`)
+  t.equal(status, 200)
+  const { from, to } = readWeek(week) ?? {}
+  t.match(json, {
+    institutionId: own,
+    week,
+    from: new Date(Number(from)).toISOString(),
+    to: new Date(Number(to)).toISOString(),
+    isOver: false,
+    events: 4,
+    elements: 2,
+    late: 0,
+    music: 2,
+    withoutIsrc: 2,
+    withoutArtist: 0,
+    withoutCover: 2,
+    announced: 1,
+    cameTrue: 1,
+    gaps: 0,
+    refused: 1,
+    refusals: [
+      {
+        errorCode: 'exclusiveMinimum.openapi.validation',
+        events: 1,
+        remedy: /^send a number greater than 0/,
+      },
+    ],
+  })
+  const livestreams = json.livestreams as { livestreamId: string; events: number }[]
+  t.match(
+    livestreams.find(({ events }) => events > 0),
+    { livestreamId: livestream.id, title: livestream.title, events: 4, silentSince: null, longestGaps: [] },
+  )
+  t.notMatch(JSON.stringify(json), theirs.livestream.id)
+  t.same(await hub.ask('report.institution', { institution: own, week }), json)
+  const last = await get('/report')
+  t.match(last.json, { week: weekBeside(weekOf(Date.now()), -1).name, isOver: true, events: 0, refused: 0 })
+  for (const [wrong, answer] of [
+    ['2026-48', 400],
+    ['2025-W53', 409],
+    [weekBeside(weekOf(Date.now()), 1).name, 409],
+    [weekBeside(weekOf(Date.now()), -13).name, 409],
+  ] as const)
+    t.match(await get(`/report?week=${wrong}`), { status: answer }, wrong)
+  t.match(await get('/report?week=2026-48'), { json: { errors: [{ path: '.query.week' }] } })
+  await t.rejects(hub.ask('report.institution', { institution: 'urn:org:institution:unknown' }), {
+    message: /there is no institution/,
+  })
+})
+
+t.test('the weekly report counts no dry run and no repetition, and over HTTPS as over MQTT', async (t) => {
+  const { hub, api, mine, get } = await startTwo(t)
+  const week = weekOf(Date.now()).name
+  const sums = async () => {
+    const { events, refused, elements } = (await get(`/report?week=${week}`)).json
+    return { events, refused, elements }
+  }
+  t.same(await sums(), { events: 2, refused: 1, elements: 1 })
+  const event = playing(mine.livestream, { playlistItemId: 'item-2' })
+  await mine.studio.publish(event)
+  await mine.studio.publish(event)
+  t.same(await sums(), { events: 3, refused: 1, elements: 2 })
+  const { event: name, ...body } = playing(mine.livestream, { playlistItemId: 'item-3' })
+  const post = (fields: object) =>
+    api.call('POST', `/events/${name}`, { token: mine.user.token, body: { ...body, ...fields } })
+  t.match(await post({}), { status: 201 })
+  t.match(await post({ length: 0 }), { status: 400 })
+  t.same(await sums(), { events: 4, refused: 2, elements: 3 })
+  await hub.close()
 })
 
 t.test('the receivers of an event: own webhooks by name, others as a number', async (t) => {

@@ -84,6 +84,22 @@ t.test('an event is tried out by pasting it', { skip }, async (t) => {
   t.same(problems, [])
 })
 
+t.test('the weekly report of this week and of others', { skip }, async (t) => {
+  const { page, studio, problems } = await start(t, both)
+  await open(page, 'Weekly report')
+  const choice = page.getByLabel('Week')
+  t.equal(await choice.locator('option').count(), 13)
+  await page.getByText('No event was refused.').waitFor()
+  await studio.publish(playing(livestream, { title: 'Too long', length: 0, playlistItemId: 'item-10' }))
+  await choice.selectOption({ index: 0 })
+  const row = page.getByRole('row').filter({ hasText: livestream.title })
+  await row.getByText('1 (100 %)').first().waitFor()
+  const refusal = page.getByRole('row').filter({ hasText: 'exclusiveMinimum.openapi.validation' })
+  await refusal.getByText('send a number greater than 0').waitFor()
+  t.match(await refusal.textContent(), /^2/)
+  t.same(problems, [])
+})
+
 t.test('which of my credentials may go: it goes', { skip }, async (t) => {
   const { hub, page, login, problems } = await start(t, both)
   await open(page, 'Credentials')
@@ -119,9 +135,9 @@ t.test('does my webhook work: test, pause, resume, replay', { skip }, async (t) 
 
 t.test('each permission has its views, and nothing else is asked or shown', { skip }, async (t) => {
   for (const [permissions, views] of [
-    [['publish'], ['Livestreams', 'Refusals', 'Dry run', 'Credentials']],
+    [['publish'], ['Livestreams', 'Refusals', 'Weekly report', 'Dry run', 'Credentials']],
     [['subscribe'], ['Webhooks']],
-    [both, ['Livestreams', 'Refusals', 'Dry run', 'Credentials', 'Webhooks']],
+    [both, ['Livestreams', 'Refusals', 'Weekly report', 'Dry run', 'Credentials', 'Webhooks']],
   ] as const) {
     const { page, problems } = await start(t, [...permissions])
     const asked: string[] = []
@@ -192,6 +208,9 @@ t.test('axe finds nothing, on narrow and wide screens, light and dark', { skip }
   await page.getByLabel('Event (JSON)').fill(JSON.stringify(playing(livestream, { length: 0 })))
   await page.getByRole('button', { name: 'Check' }).click()
   await shown('check', 'send a number greater than 0')
+  await open(page, 'Weekly report')
+  await page.getByLabel('Week').selectOption({ index: 0 })
+  await shown('report', 'send a number greater than 0')
   await open(page, 'Credentials')
   await shown('credentials', login.username)
   await open(page, 'Webhooks')

@@ -1,0 +1,168 @@
+import { cut } from '../event/cut.ts'
+import { parseInstant } from '../event/format.ts'
+import type { EventKind, HubEvent } from '../event/kind.ts'
+import type { TrackEvent } from '../event/kinds/track.ts'
+import { maxClockDifference } from '../event/warnings.ts'
+import { createNewestMap } from './newest-map.ts'
+
+/** What is counted of the events of a livestream. */
+export interface Counts {
+  sums: Sums
+  /** The longest gaps, the longest first. */
+  longest: Gap[]
+}
+
+/** From the end of an element to the start of the next one. */
+export interface Gap {
+  /** Milliseconds since the epoch. */
+  from: number
+  minutes: number
+}
+
+export type Sums = typeof nothing
+
+const nothing = {
+  /** Events that were published, without repetitions. */
+  events: 0,
+  /** Elements that began to play. An element counts by its first event. */
+  elements: 0,
+  /** Elements whose event came later after their start than clocks may differ. */
+  late: 0,
+  /** Elements of the type music, and those of them that lack something. */
+  music: 0,
+  withoutIsrc: 0,
+  withoutArtist: 0,
+  withoutCover: 0,
+  /** Elements before which a next one was announced, and those of them that were the announced one. */
+  announced: 0,
+  cameTrue: 0,
+  gaps: 0,
+  gapMinutes: 0,
+}
+
+export const sumNames = Object.keys(nothing) as (keyof Sums)[]
+
+/** How many of the longest gaps are kept. */
+const mostGaps = 5
+/** An element that should have ended longer ago than this is stale (open.md §4): from its end on there is a gap. */
+const gapMs = 10 * 60_000
+/** As much of a `playlistItemId` is compared, characters. */
+const maxItemId = 200
+/** Livestreams whose element is remembered (`createNewestMap`). */
+const livestreams = 50_000
+
+/** What a livestream plays, and what it has announced. */
+interface Line {
+  itemId: string
+  /** Milliseconds since the epoch. */
+  start: number
+  end: number
+  /** The last two announced items, the newest first. */
+  announced: string[]
+}
+
+/**
+ * Counts what the events of livestreams say about their programme (open.md §7). Gets the time passed in. What plays is in
+ * memory alone: the first element after a start ends no gap.
+ */
+export function createProgramme() {
+  const lines = createNewestMap<Line>(livestreams)
+
+  return {
+    /**
+     * What to count of an event that was published now. `isInterrupted`: the hub could get no events for a while before,
+     * so it has no gap.
+     */
+    count(
+      livestreamId: string,
+      event: HubEvent,
+      kind: EventKind,
+      { now, isInterrupted }: { now: number; isInterrupted: boolean },
+    ): Counts {
+      const counts = emptyCounts()
+      counts.sums.events = 1
+      if (!isTrack(event, kind)) return counts
+      const line = lines.get(livestreamId)
+      const itemId = itemIdOf(event)
+      if (!kind.isNow) {
+        if (line && line.itemId !== itemId && line.announced[0] !== itemId)
+          line.announced = [itemId, ...line.announced].slice(0, 2)
+        return counts
+      }
+      const told = parseInstant(event.start) ?? now
+      // A start far ahead must not make all others late.
+      const start = Math.min(told, now + gapMs)
+      // Whatever its times say, it is on air now.
+      const end = Math.max(start + event.length * 1000, now)
+      if (line?.itemId === itemId) {
+        line.end = Math.max(line.end, end)
+        return counts
+      }
+      // What came late is not on air any more.
+      if (line && start < line.start) return counts
+      countElement(counts, event, now - told)
+      if (line) {
+        if (!isInterrupted) countGap(counts, line.end, start)
+        countAnnouncement(counts, line, itemId)
+      }
+      lines.set(livestreamId, { itemId, start, end, announced: stillAhead(line?.announced ?? [], itemId) })
+      return counts
+    },
+  }
+}
+
+export type Programme = ReturnType<typeof createProgramme>
+
+export function emptyCounts(): Counts {
+  return { sums: { ...nothing }, longest: [] }
+}
+
+/** Adds counts to others, in place. */
+export function add(counts: Counts, { sums, longest }: Counts): void {
+  for (const name of sumNames) counts.sums[name] += sums[name]
+  if (longest.length === 0) return
+  counts.longest = [...counts.longest, ...longest].sort((a, b) => b.minutes - a.minutes).slice(0, mostGaps)
+}
+
+function countElement({ sums }: Counts, event: TrackEvent, behindMs: number): void {
+  sums.elements = 1
+  if (behindMs > maxClockDifference) sums.late = 1
+  if (event.type !== 'music') return
+  sums.music = 1
+  if (isBlank(event.isrc)) sums.withoutIsrc = 1
+  if (isBlank(event.artist)) sums.withoutArtist = 1
+  const hasCover = event.media?.some(({ type, isFallback }) => type === 'cover' && isFallback !== true)
+  if (hasCover !== true) sums.withoutCover = 1
+}
+
+function countGap(counts: Counts, end: number, start: number): void {
+  if (start - end <= gapMs) return
+  const minutes = Math.round((start - end) / 60_000)
+  counts.sums.gaps = 1
+  counts.sums.gapMinutes = minutes
+  counts.longest = [{ from: end, minutes }]
+}
+
+function countAnnouncement({ sums }: Counts, { announced }: Line, itemId: string): void {
+  if (announced.length === 0) return
+  sums.announced = 1
+  // A playout may send what comes behind an element before the element itself.
+  if (announced.includes(itemId)) sums.cameTrue = 1
+}
+
+/** What was announced later than the item that plays now. */
+function stillAhead(announced: readonly string[], itemId: string): string[] {
+  return announced.slice(0, Math.max(0, announced.indexOf(itemId)))
+}
+
+function itemIdOf({ playlistItemId, title, start }: TrackEvent): string {
+  return cut(isBlank(playlistItemId) ? `${start} ${title}` : playlistItemId, maxItemId)
+}
+
+function isTrack(_event: HubEvent, kind: EventKind): _event is TrackEvent {
+  return kind.class === 'track'
+}
+
+function isBlank(text: string | null | undefined): boolean {
+  return !text || text.trim() === ''
+}

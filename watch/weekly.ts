@@ -1,0 +1,207 @@
+import { type Week, weekBeside, weekOf } from '../event/week.ts'
+import { storeKeys } from '../store/keys.ts'
+import { ConditionFailed, type Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
+import { add, type Counts, emptyCounts } from './programme.ts'
+
+export type Weekly = ReturnType<typeof createWeekly>
+
+/** So many weeks are kept, that of now included. */
+const keptWeeks = 13
+/** Time between two writes of what was counted, milliseconds. A crash loses what was counted in between. */
+const writeMs = 60_000
+/** Records in one commit. */
+const perCommit = 200
+/** Another node may have changed a record at the same time. */
+const mostTries = 5
+
+const { prefix: counted } = storeKeys.counted
+const { prefix: refused } = storeKeys.refused
+
+/** What was refused of the events of an institution. */
+export interface Refusals {
+  /** Events that were refused, wholly or for some of their services. */
+  events: number
+  /** How many of them had an error of this code. */
+  codes: Record<string, number>
+}
+
+/** What was counted of an institution in a week. */
+export interface WeekOfInstitution {
+  /** By the id of a livestream: those that had events. */
+  livestreams: Map<string, Counts>
+  refusals: Refusals
+}
+
+/**
+ * The counts for weekly reports (open.md §7) in the store: a small record for each livestream and each institution of a
+ * week. Counts wait in memory, and are added to those in the store once a minute and before they are asked for.
+ */
+export function createWeekly(parts: {
+  store: Pick<Store, 'get' | 'range' | 'commit'>
+  isLeader: () => boolean
+  clock: () => number
+  log: Log
+}) {
+  const { store, isLeader, clock, log } = parts
+  const ofLivestreams = createSums({ store, add, read: readCounts })
+  const ofInstitutions = createSums({ store, add: addRefusals, read: readRefusals })
+  let week = weekOf(clock())
+  /** Name of the week in which records that are too old were removed last. */
+  let removedIn = ''
+  let writing: Promise<void> = Promise.resolve()
+  let timer: NodeJS.Timeout | undefined
+
+  return {
+    start(): void {
+      timer = setInterval(() => void write(), writeMs).unref()
+    },
+
+    /** Adds what is to count of an event of a livestream. */
+    published(livestreamId: string, institutionId: string, counts: Counts): void {
+      ofLivestreams.add(`${counted}${placeOf(current(), institutionId)}/${part(livestreamId)}`, counts)
+    },
+
+    /** Counts a refused event of an institution, by the codes of its errors. */
+    refused(institutionId: string, codes: readonly string[]): void {
+      const once = Object.fromEntries(codes.map((code) => [code, 1]))
+      ofInstitutions.add(refused + placeOf(current(), institutionId), { events: 1, codes: once })
+    },
+
+    /**
+     * What was counted in a week. Undefined: it is not kept any more. What another node has counted within the last minute
+     * is missing.
+     */
+    async of(week: Week, institutionId: string): Promise<WeekOfInstitution | undefined> {
+      if (week.from < oldest().from) return undefined
+      await write()
+      const place = placeOf(week, institutionId)
+      const livestreams = new Map<string, Counts>()
+      for await (const [key, value] of store.range(`${counted}${place}/`))
+        livestreams.set(decodeURIComponent(key.slice(key.lastIndexOf('/') + 1)), readCounts(value))
+      return { livestreams, refusals: readRefusals(await store.get(refused + place)) }
+    },
+
+    /** Writes what is not written yet. */
+    async close(): Promise<void> {
+      clearInterval(timer)
+      await write()
+    },
+  }
+
+  function current(): Week {
+    const now = clock()
+    if (now < week.from || now >= week.to) week = weekOf(now)
+    return week
+  }
+
+  function oldest(): Week {
+    return weekBeside(current(), 1 - keptWeeks)
+  }
+
+  /** Never rejects: what could not be written is written with the next. */
+  function write(): Promise<void> {
+    writing = writing.then(async () => {
+      try {
+        await ofLivestreams.write()
+        await ofInstitutions.write()
+        if (isLeader() && removedIn !== current().name) await removeOld()
+      } catch (err) {
+        log.error({ err }, 'counts of weekly reports not stored')
+      }
+    })
+    return writing
+  }
+
+  async function removeOld(): Promise<void> {
+    for (const prefix of [counted, refused]) {
+      const keys: string[] = []
+      for await (const [key] of store.range(prefix, { before: oldest().name })) keys.push(key)
+      for (const some of inParts(keys)) await store.commit(some.map((key) => ({ del: key })))
+    }
+    removedIn = current().name
+  }
+}
+
+/** Sums that wait to be added to records of the store. If the outcome of a commit is unknown, they may count twice. */
+function createSums<Sum>(parts: {
+  store: Pick<Store, 'get' | 'commit'>
+  /** Adds to a sum, in place. */
+  add: (sum: Sum, more: Sum) => void
+  /** Reads a record. Undefined: there is none yet. */
+  read: (value: Buffer | undefined) => Sum
+}) {
+  const { store, read } = parts
+  let waiting = new Map<string, Sum>()
+
+  return {
+    add,
+
+    /** Adds all to the records. Rejects if the store fails: then the rest goes on waiting. */
+    async write(): Promise<void> {
+      const taken = waiting
+      waiting = new Map()
+      try {
+        for (const some of inParts([...taken])) {
+          await addToRecords(some)
+          for (const [key] of some) taken.delete(key)
+        }
+      } finally {
+        for (const [key, sum] of taken) add(key, sum)
+      }
+    },
+  }
+
+  function add(key: string, more: Sum): void {
+    const sum = waiting.get(key)
+    if (sum) parts.add(sum, more)
+    else waiting.set(key, more)
+  }
+
+  async function addToRecords(sums: readonly (readonly [key: string, sum: Sum])[]): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const values = await Promise.all(sums.map(([key]) => store.get(key)))
+      const changes = sums.map(([key, more], nth) => {
+        const value = values[nth]
+        const sum = read(value)
+        parts.add(sum, more)
+        return { put: key, value: JSON.stringify(sum), when: value ? { value } : ('absent' as const) }
+      })
+      try {
+        await store.commit(changes)
+        return
+      } catch (error) {
+        if (!(error instanceof ConditionFailed) || tries === mostTries) throw error
+      }
+    }
+  }
+}
+
+function readCounts(value: Buffer | undefined): Counts {
+  const empty = emptyCounts()
+  if (!value) return empty
+  const { sums, longest }: Counts = JSON.parse(value.toString())
+  // A former release may have counted less.
+  return { sums: { ...empty.sums, ...sums }, longest }
+}
+
+function readRefusals(value: Buffer | undefined): Refusals {
+  return value ? JSON.parse(value.toString()) : { events: 0, codes: {} }
+}
+
+function addRefusals(sum: Refusals, { events, codes }: Refusals): void {
+  sum.events += events
+  for (const [code, count] of Object.entries(codes)) sum.codes[code] = (sum.codes[code] ?? 0) + count
+}
+
+function placeOf({ name }: Pick<Week, 'name'>, institutionId: string): string {
+  return `${name}/${part(institutionId)}`
+}
+
+function part(id: string): string {
+  return encodeURIComponent(id)
+}
+
+function* inParts<One>(all: readonly One[]): Generator<readonly One[]> {
+  for (let from = 0; from < all.length; from += perCommit) yield all.slice(from, from + perCommit)
+}
