@@ -70,6 +70,11 @@ export const goals: readonly Goal[] = [
     command: 'push --runs 5 --peers hub,bare',
   },
   {
+    row: 'an event with 1,000 paused webhooks of 20 institutions ÷ with none',
+    goal: 'CPU ≤ 4, bytes of the store ≤ 10',
+    command: 'paused',
+  },
+  {
     row: 'memory of an idle connection ÷ bare sockets',
     goal: '≤ 0.95',
     command: 'idle --peers hub,bare',

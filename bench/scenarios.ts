@@ -10,6 +10,7 @@ import { idle } from './scenarios/idle.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
 import { pages } from './scenarios/pages.ts'
+import { paused } from './scenarios/paused.ts'
 import { post } from './scenarios/post.ts'
 import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
@@ -32,6 +33,7 @@ export const scenarios: Record<string, Scenario> = {
   growth,
   post,
   push,
+  paused,
   'slow-readers': slowReaders,
   'slow-disk': slowDisk,
   sessions,

@@ -8,14 +8,12 @@ import { type Livestream, parseFeed } from '../../validator/feed/feed.ts'
 
 export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
-const institutionCount = 10
-
 /** Makes what all systems of a run share: directory, certificate, feed. `hosts`: further hosts of the certificate. */
-export async function prepareGround(livestreams = 60, hosts: readonly string[] = []) {
+export async function prepareGround(livestreams = 60, hosts: readonly string[] = [], institutions = 10) {
   const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
   const feedPath = join(directory, 'feed.json')
-  await writeFile(feedPath, JSON.stringify({ items: inventLivestreams(livestreams) }))
+  await writeFile(feedPath, JSON.stringify({ items: inventLivestreams(livestreams, institutions) }))
   return {
     directory,
     certificate,
@@ -57,10 +55,10 @@ function institutionsOf(path: string): { id: string; livestreams: Livestream[] }
 }
 
 /** Makes the items of a feed. */
-function inventLivestreams(count: number) {
+function inventLivestreams(count: number, institutions: number) {
   const hex = (number: number) => number.toString(16).padStart(16, '0')
   return Array.from({ length: count }, (_, index) => {
-    const number = index % institutionCount
+    const number = index % institutions
     return {
       id: `urn:org:permanent-livestream:${hex(index)}`,
       type: 'PermanentLivestream',
