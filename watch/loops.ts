@@ -101,11 +101,16 @@ export function createLoops() {
     /** The rounds of loops that an event of these livestreams would be now. Changes nothing. */
     roundsOf(item: Item | undefined, livestreamIds: readonly string[], now: number): Round[] {
       if (!item) return []
-      return livestreamIds.flatMap((livestreamId) => {
-        const judged = item.keys.map((key) => judge(key, livestreamId, { now, moment: moment + 1 }))
+      const found: Round[] = []
+      for (const livestreamId of livestreamIds) {
+        // Most items are new on their livestream.
+        const plays = lines.get(livestreamId)?.plays ?? []
+        const again = item.keys.filter((key) => plays.some((play) => play.key === key))
+        const judged = again.map((key) => judge(key, livestreamId, { now, moment: moment + 1 }))
         const [round] = judged.flatMap(loopOf)
-        return round ? [{ livestreamId, ...round }] : []
-      })
+        if (round) found.push({ livestreamId, ...round })
+      }
+      return found
     },
 
     /**

@@ -9,6 +9,8 @@ import { ageOf, type ClockReading, isLater, type KnownEvent, type KnownEvents } 
 
 /** Of a topic at most so many events are kept. */
 const mostOfTopic = 100
+/** The fewest events of a topic for which a look at what is still needed is worth its time. */
+const fewestToLook = 4
 /** A larger payload is read at once, and not kept: 100 large ones for each livestream would fill the memory. */
 const mostKeptBytes = 4_096
 
@@ -23,7 +25,7 @@ export function createKnownEvents(parts: {
   moment: () => ClockReading
 }) {
   const { journal, retained, moment } = parts
-  const byTopic = new Map<string, KnownEvent[]>()
+  const byTopic = new Map<string, { events: KnownEvent[]; lookAt: number }>()
   /** The last large payload that was read: an event comes once for each of its livestreams. */
   let large: (Pick<KnownEvent, 'id' | 'item'> & { payload: Buffer }) | undefined
   for (const kind of kinds) {
@@ -38,10 +40,10 @@ export function createKnownEvents(parts: {
   })
 
   const known: KnownEvents = {
-    newest: (topic) => byTopic.get(topic) ?? [],
+    newest: (topic) => byTopic.get(topic)?.events ?? [],
     retained(topic) {
       const value = retained.stored(topic)
-      return value && lazily({ ...value, seen: 0 })
+      return value && new UnreadEvent({ ...value, seen: 0 })
     },
   }
   return {
@@ -68,15 +70,22 @@ export function createKnownEvents(parts: {
 
   function withoutLarge(event: Unread): KnownEvent {
     const { position, time, at, seen, payload } = event
-    if (payload.length <= mostKeptBytes) return lazily(event)
+    if (payload.length <= mostKeptBytes) return new UnreadEvent(event)
     if (large?.payload !== payload) large = { payload, ...aboutOf(payload) }
     return { position, time, at, seen, id: large.id, item: large.item }
   }
 
   function note(topic: string, event: KnownEvent): void {
     const before = byTopic.get(topic)
-    if (before?.some(({ position }) => position === event.position)) return
-    byTopic.set(topic, thinned(stillNeeded([...(before ?? []), event], moment())))
+    if (!before) return void byTopic.set(topic, { events: [event], lookAt: fewestToLook })
+    const { events } = before
+    if (events.some(({ position }) => position === event.position)) return
+    events.push(event)
+    if (events.length < before.lookAt) return
+    const kept = thinned(stillNeeded(events, moment()))
+    // So each event is looked at a few times, however many come.
+    const lookAt = Math.min(Math.max(2 * kept.length, fewestToLook), mostOfTopic + 1)
+    byTopic.set(topic, { events: kept, lookAt })
   }
 }
 
@@ -104,24 +113,33 @@ function isJudged(topic: string): boolean {
 type Unread = Omit<KnownEvent, 'id' | 'item'> & { payload: Buffer }
 
 /** An event whose payload is read at the first question for its id. Most are never asked. */
-function lazily(event: Unread): KnownEvent {
-  const { position, time, at, seen, payload } = event
-  let read: ReturnType<typeof aboutOf> | undefined
-  const about = () => {
-    read ??= aboutOf(payload)
-    return read
+class UnreadEvent implements KnownEvent {
+  readonly position: number
+  readonly time: number
+  readonly at: number
+  readonly seen: number
+  readonly #payload: Buffer
+  #about: ReturnType<typeof aboutOf> | undefined
+
+  constructor({ position, time, at, seen, payload }: Unread) {
+    this.position = position
+    this.time = time
+    this.at = at
+    this.seen = seen
+    this.#payload = payload
   }
-  return {
-    position,
-    time,
-    at,
-    seen,
-    get id() {
-      return about().id
-    },
-    get item() {
-      return about().item
-    },
+
+  get id() {
+    return this.#read().id
+  }
+
+  get item() {
+    return this.#read().item
+  }
+
+  #read() {
+    this.#about ??= aboutOf(this.#payload)
+    return this.#about
   }
 }
 
