@@ -20,7 +20,7 @@ import { createWorkQueues } from './queue/work-queues.ts'
 import { createQueueList } from './queue-list.ts'
 import { createReplays } from './replays.ts'
 import { createLeases } from './runner/leases.ts'
-import { createRetry, retryChange } from './runner/retry.ts'
+import { createRetry, recoveredChange, retryChange } from './runner/retry.ts'
 import { createRunner } from './runner/runner.ts'
 import { watchStuckQueues } from './runner/stuck-queues.ts'
 import { createShowing } from './showing/showing.ts'
@@ -131,6 +131,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
     attempts,
     onGone,
+    // Who does not hear of it waits for the end of its pauses, 15 s at most.
+    onRecovered: (of) => {
+      if (nodes.isShared) void store.commit([recoveredChange(of)]).catch(() => undefined)
+    },
     slots: sockets.slots,
     clock,
     log,
@@ -248,6 +252,8 @@ export async function createDeliveries(parts: DeliveriesParts) {
       beginnings.start()
       contacts.start()
       await showing.start()
+      void removeLeftLeases()
+      nodes.onChange(() => void removeLeftLeases())
     },
 
     /** Starts no more deliveries. */
@@ -261,6 +267,17 @@ export async function createDeliveries(parts: DeliveriesParts) {
   function livestreamsWithEvents(): string[] {
     const topics = parts.retained.topics('radio/#')
     return [...new Set([...topics].map((topic) => topic.split('/')[1] ?? ''))].sort()
+  }
+
+  /** A node that is gone may have worked off what was removed, or is not configured any more. */
+  function removeLeftLeases(): Promise<void> {
+    const isUnused = (lease: string) =>
+      showing.isLane(lease)
+        ? !showing.has(lease)
+        : queues.lengthOf(lease).pending === 0 && typeof targetOf(lease) !== 'object'
+    return leases
+      .removeLeft(isUnused)
+      .catch((err: unknown) => log.warn({ err }, 'leases of nodes that are gone not removed yet'))
   }
 
   function delayOf(queue: string): number {

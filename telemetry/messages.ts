@@ -384,6 +384,11 @@ export const messages = {
     fields: ['err'],
     means: 'the node could not read the journal, and tries again every second',
   },
+  'leases of nodes that are gone not removed yet': {
+    level: 'warn',
+    fields: ['err'],
+    means: 'the store did not answer; it is done when the next node joins or leaves',
+  },
   'queues not tidied': { level: 'error', fields: ['err'], means: 'disk full or broken' },
   'queue stood still, and is picked up': {
     level: 'error',

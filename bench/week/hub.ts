@@ -95,6 +95,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     isStale: () => false,
     waitOf: () => 0,
     noted: standings.noted,
+    onRecovered: () => undefined,
     onGone: async () => false,
     random: Math.random,
   })

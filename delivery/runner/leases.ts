@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { storeKeys } from '../../store/keys.ts'
+import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type StateChange, type Store } from '../../store/store.ts'
@@ -25,6 +26,10 @@ export type Leases = Awaited<ReturnType<typeof createLeases>>
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls; log: Log }) {
   const { store, nodes, calls, log } = parts
   const holders = new Map<string, string>()
+  /** One change of a lease at a time: a release under way must not end what another lane has just begun. */
+  const changes = createLocks()
+  /** Queues of which a commit had no answer: only the store knows who holds their leases. */
+  const unanswered = new Set<string>()
   /** By queue the nodes that cannot work it off, because its driver does not start there. */
   const unable = new Map<string, Set<string>>()
   const listeners: ((queue: string) => void)[] = []
@@ -68,23 +73,8 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
      * Takes the lease of a queue for which `isOwn` is true. False: another node holds the lease, or this node is not in
      * touch with the others.
      */
-    async take(queue: string): Promise<boolean> {
-      if (!nodes.isShared) return true
-      if (!nodes.isInTouch()) return false
-      const before = holders.get(queue)
-      // Ask the holder for the lease. A holder that is not asked releases the lease later.
-      if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
-      const holder = holders.get(queue)
-      if (holder === nodes.self) return true
-      if (isHeldElsewhere(holder)) return false
-      const isTaken = await tryCommit({
-        put: keyOfQueue(queue),
-        value: nodes.self,
-        when: holder === undefined ? 'absent' : { value: holder },
-      })
-      if (isTaken) holders.set(queue, nodes.self)
-      return isTaken
-    },
+    take: (queue: string): Promise<boolean> =>
+      nodes.isShared ? changes.hold(queue, () => take(queue)) : Promise.resolve(true),
 
     /** Whether this node holds the lease. False also while others may have taken the lease, and this node cannot know. */
     holds: (queue: string): boolean =>
@@ -97,14 +87,28 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       }),
 
     /** Releases the lease of a queue that this node no longer works off. */
-    release,
+    release: (queue: string): Promise<void> => changes.hold(queue, () => release(queue)),
+
+    /**
+     * Removes leases that nodes left behind which are gone, of queues that nobody works off any more: `isUnused`. Of
+     * others, the next node takes them over.
+     */
+    async removeLeft(isUnused: (queue: string) => boolean): Promise<void> {
+      if (!nodes.isShared || !nodes.isLeader()) return
+      for (const [queue, holder] of [...holders]) {
+        if (nodes.isLiving(holder) || !isUnused(queue)) continue
+        await changes.hold(queue, async () => {
+          if (holders.get(queue) !== holder) return
+          if (await tryCommit(queue, { del: keyOfQueue(queue), when: { value: holder } }))
+            holders.delete(queue)
+        })
+        freed(queue)
+      }
+    },
 
     /** Reads from the store which node holds the lease of a queue. */
     async refresh(queue: string): Promise<void> {
-      if (!nodes.isShared) return
-      const holder = await store.get(keyOfQueue(queue))
-      if (holder) holders.set(queue, holder.toString())
-      else holders.delete(queue)
+      if (nodes.isShared) await changes.hold(queue, () => refresh(queue))
     },
 
     /**
@@ -151,19 +155,43 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     return holder !== undefined && holder !== nodes.self && nodes.isLiving(holder)
   }
 
+  async function take(queue: string): Promise<boolean> {
+    if (!nodes.isInTouch()) return false
+    if (unanswered.has(queue)) await refresh(queue)
+    const before = holders.get(queue)
+    // Ask the holder for the lease. A holder that is not asked releases the lease later.
+    if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
+    const holder = holders.get(queue)
+    if (holder === nodes.self) return true
+    if (isHeldElsewhere(holder)) return false
+    const when = holder === undefined ? 'absent' : { value: holder }
+    const isTaken = await tryCommit(queue, { put: keyOfQueue(queue), value: nodes.self, when })
+    if (isTaken) holders.set(queue, nodes.self)
+    return isTaken
+  }
+
   async function release(queue: string): Promise<void> {
     if (holders.get(queue) !== nodes.self) return
-    const isReleased = await tryCommit({ del: keyOfQueue(queue), when: { value: nodes.self } })
-    if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
+    // Another node may take it before this one hears the answer.
+    holders.delete(queue)
+    await tryCommit(queue, { del: keyOfQueue(queue), when: { value: nodes.self } })
+  }
+
+  async function refresh(queue: string): Promise<void> {
+    const holder = await store.get(keyOfQueue(queue))
+    if (holder) holders.set(queue, holder.toString())
+    else holders.delete(queue)
+    unanswered.delete(queue)
   }
 
   /** Commits a change of a lease. False: another node was first, and its change has arrived. */
-  async function tryCommit(change: StateChange): Promise<boolean> {
+  async function tryCommit(queue: string, change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])
       return true
     } catch (error) {
       if (error instanceof ConditionFailed) return false
+      unanswered.add(queue)
       throw error
     }
   }

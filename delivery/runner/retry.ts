@@ -1,21 +1,33 @@
 import type { Change, Store } from '../../store/store.ts'
+import type { Recovered } from './runner.ts'
 
 const channel = 'work-retry'
+const recoveredChannel = 'endpoint-recovered'
 
 /** Returns a function that ends the pause of a queue, whichever node works the queue off. */
 export function createRetry(parts: {
   store: Pick<Store, 'onOthers' | 'commit'>
-  runner: { retryNow(queue: string): void }
+  runner: { retryNow(queue: string): void; endPauses(of: Recovered): void }
 }) {
   const { store, runner } = parts
   store.onOthers(channel, (change) => {
     if ('tell' in change) runner.retryNow(change.value.toString())
+  })
+  store.onOthers(recoveredChannel, (change) => {
+    if (!('tell' in change)) return
+    const { endpoint, owner }: Recovered = JSON.parse(change.value.toString())
+    runner.endPauses({ endpoint, owner })
   })
 
   return (queue: string): void => {
     runner.retryNow(queue)
     store.commit([retryChange(queue)]).catch(() => undefined)
   }
+}
+
+/** A change that tells the other nodes of an endpoint that answers again. It stores nothing. */
+export function recoveredChange({ endpoint, owner }: Recovered): Change {
+  return { tell: recoveredChannel, value: JSON.stringify({ endpoint, owner }) }
 }
 
 /** A change that makes the other nodes try a queue at once. It stores nothing. */

@@ -25,9 +25,12 @@ export function createRunner(
   parts: Omit<
     Parameters<typeof createWorkOff>[0],
     'stopping' | 'cutting' | 'runs' | 'ended' | 'recovered' | 'waitingOf'
-  >,
+  > & {
+    /** Called when an endpoint answers again, whose events are not worth delivering for long. */
+    onRecovered: (of: Recovered) => void
+  },
 ) {
-  const { queues, leases, targetOf, waitOf, clock, log } = parts
+  const { queues, leases, targetOf, waitOf, onRecovered, clock, log } = parts
   const runs = createRuns()
   const running = createRunningWork()
   const stopping = new AbortController()
@@ -65,6 +68,9 @@ export function createRunner(
         Object.assign(run, { notBefore: 0, retryAsked: run.current !== undefined })
       wake(name)
     },
+
+    /** Ends the pauses of queues whose events are not worth delivering for long: their endpoint answers again. */
+    endPauses,
 
     /** Looks at a queue again, because its target can deliver now. */
     wake: (name: string): void => wake(name),
@@ -136,7 +142,17 @@ export function createRunner(
   }
 
   function waitingOf(name: string, { lane }: Pick<QueueRun, 'lane'>): Waiting & { isBlocked?: boolean } {
-    return lane === whole ? queues.waiting(name) : queues.waitingInLane(name, lane)
+    const waiting = lane === whole ? queues.waiting(name) : queues.waitingInLane(name, lane)
+    const target = targetOf(name)
+    const { head } = waiting
+    if (!head || !isOpen(target) || waitOf(head, target) === 0) return waiting
+    // What a person asked for is exempt from the delay of what stands before it (deliveries.md, "Worth").
+    const asked = queues
+      .items(name)
+      .find((item) => isAsked(item) && (lane === whole || laneOf(item) === lane))
+    if (!asked) return waiting
+    const { second: _notYet, ...others } = waiting
+    return { ...others, head: asked, isBlocked: false }
   }
 
   function wakeRun(name: string, run: QueueRun): void {
@@ -161,6 +177,11 @@ export function createRunner(
    */
   function recovered({ endpoint, owner, maxAge }: Target): void {
     if (maxAge === undefined) return
+    endPauses({ endpoint, owner })
+    onRecovered({ endpoint, owner })
+  }
+
+  function endPauses({ endpoint, owner }: Recovered): void {
     for (const name of runs.queues()) {
       const paused = runs.of(name).filter(({ notBefore }) => notBefore > clock())
       if (paused.length === 0) continue
@@ -210,6 +231,14 @@ export function createRunner(
     const { head, aside, isBlocked = false } = waitingOf(name, run)
     return isSettled && !head && !aside && !isBlocked
   }
+}
+
+/** An endpoint of an owner that answers again. */
+export type Recovered = Pick<Target, 'endpoint' | 'owner'>
+
+/** Whether a person asked for an item, which has not been set aside. */
+function isAsked({ acceptedAt, asideUntil }: WorkItem): boolean {
+  return acceptedAt !== undefined && asideUntil === undefined
 }
 
 function newCutting(): AbortController {

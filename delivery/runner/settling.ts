@@ -9,7 +9,7 @@ import { backOff } from './back-off.ts'
 import type { WaitingOf } from './passing-over.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 
-/** Longest pause of a queue whose events are not worth delivering for long, milliseconds (deliveries.md, "Worth"). */
+/** Longest pause where events are not worth delivering for long, milliseconds (deliveries.md, "Worth"). */
 const maxPauseOfWorthMs = 15_000
 
 /** Returns a function that stores an outcome. Where needed, that function pauses the queue or sets an item aside. */
@@ -39,13 +39,13 @@ export function createSettling(parts: {
     const alongside = [...(await untilStored(() => attempts.add(name, attempt))), ...standing]
     if (outcome.result === 'acknowledged') {
       await untilStored(() => queues.acknowledge(name, item, alongside))
-      if (refusedHead) await stepAside(name, refusedHead)
+      if (refusedHead) await stepAside(name, refusedHead, target)
       if (run.failures > 0) log.info({ queue: name, failures: run.failures }, 'queue goes on')
       recover(run)
       return
     }
     run.lastReason = outcome.reason
-    const again = isAside ? { asideUntil: clock() + backOff(item.tries + 1, random) } : {}
+    const again = isAside ? { asideUntil: clock() + pauseAfter(item.tries + 1, target) } : {}
     await untilStored(() => queues.postpone(name, item, attempt, { refused, ...again }, alongside))
     if (outcome.result === 'gone' && (await untilStored(() => onGone(name)))) {
       log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
@@ -56,27 +56,32 @@ export function createSettling(parts: {
   }
 
   /** Sets a refused head aside: the endpoint acknowledged the next message. */
-  async function stepAside(name: string, head: Attempted['item']): Promise<void> {
+  async function stepAside(name: string, head: Attempted['item'], target: Target): Promise<void> {
     const { messageId, refusals } = head
     log.warn({ queue: name, messageId, refusals }, 'refused message steps aside')
-    await untilStored(() => queues.setAside(name, head, clock() + backOff(refusals, random)))
+    await untilStored(() => queues.setAside(name, head, clock() + pauseAfter(refusals, target)))
   }
 
   function pause(
     name: string,
     run: QueueRun,
     { status, reason, retryAfterMs = 0 }: AttemptOutcome,
-    { maxAge }: Target,
+    target: Target,
   ): void {
     run.failures++
     const { failures } = run
-    const longest = maxAge === undefined ? maxPauseMs : maxPauseOfWorthMs
-    const ms = Math.min(longest, Math.max(backOff(failures, random), retryAfterMs))
+    const ms = pauseAfter(failures, target, retryAfterMs)
     Object.assign(run, { notBefore: run.retryAsked ? 0 : clock() + ms, pauseMs: ms })
     const line = { queue: name, status, reason, failures, retryInMs: Math.round(ms) }
     // Later failures in a row tell operators nothing new.
     if (failures === 1) log.warn(line, 'delivery failed')
     else log.debug(line, 'delivery failed')
+  }
+
+  /** Milliseconds until the next attempt. `leastMs`: the endpoint asked for as much. */
+  function pauseAfter(failures: number, { maxAge }: Target, leastMs = 0): number {
+    const longest = maxAge === undefined ? maxPauseMs : maxPauseOfWorthMs
+    return Math.min(longest, Math.max(backOff(failures, random), leastMs))
   }
 
   /** Calls `store` until it succeeds, because the delivery has happened already. Rejects when the runner stops. */

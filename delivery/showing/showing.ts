@@ -109,6 +109,9 @@ export function createShowing(
     /** Whether a lease is that of a lane, of this node or of others. */
     isLane: (lease: string): boolean => lease.startsWith(lanePrefix),
 
+    /** Whether this node has the lane of a lease in its configuration. */
+    has: (lease: string): boolean => lanes.has(lease),
+
     /** All lanes. Of a lane, what the node says that delivers it. */
     async list(): Promise<ShownLane[]> {
       // A node of an older release has no outputs, and answers null.

@@ -25,6 +25,32 @@ t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async
   }
 })
 
+t.test('lanes of a queue that want its lease at once all have it', { skip: withoutRedis }, async (t) => {
+  const { url } = await startRedis(t)
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  const lanes = () => Promise.all(Array.from({ length: 8 }, () => a.leases.take('queue')))
+  t.same(await lanes(), Array(8).fill(true))
+  await a.leases.release('queue')
+  await b.store.catchUp()
+  t.equal(await b.leases.take('queue'), true)
+  await a.store.catchUp()
+  t.same(await lanes(), Array(8).fill(false))
+})
+
+t.test('a lease that is being released is held no more', { skip: withoutRedis }, async (t) => {
+  const { url } = await startRedis(t)
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  t.equal(await a.leases.take('queue'), true)
+  const released = a.leases.release('queue')
+  const again = a.leases.take('queue')
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+  t.equal(a.leases.holds('queue'), false, 'another node may have taken it already')
+  await released
+  t.equal(await again, true, 'what is wanted meanwhile is taken anew')
+  await b.store.catchUp()
+  t.equal((await b.store.get('work-lease/queue'))?.toString(), a.self)
+})
+
 t.test('what a node takes for the holder of a queue is read anew', { skip: withoutRedis }, async (t) => {
   const { url } = await startRedis(t)
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
@@ -39,6 +65,31 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   t.equal(await a.leases.take('queue'), true)
 })
 
+t.test(
+  'what a gone node leaves behind is removed, if nobody works it off',
+  { skip: withoutRedis },
+  async (t) => {
+    const { url } = await startRedis(t)
+    const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+    const [gone, left] = [a, b].sort((one) => (one.nodes.isLeader() ? -1 : 1))
+    if (!gone || !left) throw new Error('no nodes')
+    const stored = async (queue: string) =>
+      (await left.store.get(`work-lease/${encodeURIComponent(queue)}`))?.toString()
+    t.equal(await gone.leases.take('output:removed:one'), true)
+    t.equal(await gone.leases.take('used'), true)
+    await left.store.catchUp()
+    await left.leases.removeLeft(() => true)
+    t.equal(await stored('output:removed:one'), gone.self, 'not before the node is gone')
+    const changed = new Promise<void>((resolve) => left.nodes.onChange(resolve))
+    await gone.nodes.leave()
+    await changed
+    await left.leases.removeLeft((lease) => lease !== 'used')
+    t.equal(await stored('output:removed:one'), undefined)
+    t.equal(await stored('used'), gone.self, 'the next node that works it off takes it over')
+    t.equal(await left.leases.take('used'), true)
+  },
+)
+
 async function openNode(t: Test, url: string, name: string) {
   const store = await openRedis(t, url)
   const idFile = join(t.testdir({}), name)
@@ -52,5 +103,5 @@ async function openNode(t: Test, url: string, name: string) {
   )
   await nodes.join()
   t.teardown(() => nodes.leave())
-  return { store, leases, self: nodes.self }
+  return { store, leases, nodes, self: nodes.self }
 }

@@ -77,6 +77,7 @@ async function startRunner(
       return true
     },
     noted: () => [],
+    onRecovered: () => undefined,
     slots,
     clock: () => Date.now() - behind,
     random: () => 0,
@@ -234,6 +235,38 @@ t.test('a message that is refused too often steps aside for those behind it', as
   const until = one.queues.waiting('a').aside?.asideUntil ?? 0
   const nextTry = new Date(until).toISOString()
   t.match(one.runner.stateOf('a'), { state: 'retrying', failures: 0, nextTry, lastReason: 'answered 422' })
+})
+
+t.test('what a person asked for is exempt from the delay, also behind what waits for it', async (t) => {
+  for (const wants of [{ delayMs: 300_000 }, { delayMs: 300_000, lanes: 8 }]) {
+    const one = await startRunner(
+      t,
+      () => answers.ok,
+      async ({ append, queues, head }) => {
+        await append('letter', 'a')
+        await queues.giveUp('a', [head('a')], 'no reason')
+        for (const id of ['1', '2']) await append(id, 'a')
+      },
+      undefined,
+      undefined,
+      wants,
+    )
+    await one.rest()
+    t.same(one.delivered, [])
+    await one.queues.replay('a')
+    await one.tried(1)
+    await one.rest()
+    t.same(one.delivered, ['letter'], 'and those before it keep their places')
+    t.match(one.queues.lengthOf('a'), { pending: 2 })
+  }
+})
+
+t.test('with maxAge a message that stepped aside waits for 15 s at most', async (t) => {
+  const answer = ({ messageId }: WorkItem) => (messageId === 'poison' ? answers.refused : answers.ok)
+  const one = await startRunner(t, answer, nearlyTooOften, undefined, undefined, { maxAge: 3_600 })
+  await one.tried(3)
+  await one.rest()
+  t.ok((one.queues.waiting('a').aside?.asideUntil ?? Infinity) <= Date.now() + 15_000)
 })
 
 t.test('only the message that was refused steps aside, also when it goes meanwhile', async (t) => {
