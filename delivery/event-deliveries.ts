@@ -12,8 +12,11 @@ export interface EventDelivery {
   target: string | null
   /** The contact of the webhook. Null for a plugin target. */
   contact: string | null
-  /** `settled`: the hub delivered the event, dropped it or passed it over, but no longer knows which. */
-  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
+  /**
+   * `stale`: the event was passed over, because it was not worth delivering any more. `settled`: the hub delivered,
+   * dropped or passed it over, but no longer knows which.
+   */
+  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'stale' | 'settled'
   /** What holds back a waiting event. Null: nothing. */
   held: 'paused' | 'disabled' | null
   /** Id of the event at the head of the queue. Null: this event waits behind no other. */
@@ -73,20 +76,38 @@ export function createEventDeliveries(parts: {
   async function deliveryTo(
     queue: string,
     { held, ...of }: Pick<EventDelivery, 'target' | 'contact' | 'held'>,
-    { id }: AcceptedEvent,
+    event: AcceptedEvent,
   ): Promise<EventDelivery> {
-    const attempts = (await parts.attempts(queue)).filter(({ messageId }) => messageId === id)
-    const state = stateOf(queue, id, attempts)
+    const { id } = event
+    const log = await parts.attempts(queue)
+    const attempts = log.filter(({ messageId, stale }) => stale === undefined && messageId === id)
+    const isStale = log.some((line) => hasPassedOver(line, event))
+    const state = stateOf(queue, id, attempts, isStale)
     const waits = state === 'waiting' || state === 'retrying'
     const behind = waits ? (queues.holds(queue, id)?.behind ?? null) : null
     return { queue, ...of, state, held: waits ? held : null, behind, attempts }
   }
 
-  function stateOf(queue: string, id: string, attempts: Attempt[]): EventDelivery['state'] {
+  function stateOf(queue: string, id: string, attempts: Attempt[], isStale: boolean): EventDelivery['state'] {
     if (queues.deadLetters(queue).some(({ messageId }) => messageId === id)) return 'dead letter'
     if (queues.holds(queue, id)) return attempts.length > 0 ? 'retrying' : 'waiting'
-    return attempts.some(({ reason }) => reason === null) ? 'delivered' : 'settled'
+    if (attempts.some(({ reason }) => reason === null)) return 'delivered'
+    return isStale ? 'stale' : 'settled'
   }
+}
+
+/** Longest time between the acceptance of an event and its item, milliseconds. */
+const maxQueuingMs = 1_000
+
+/**
+ * Whether a line of the delivery log is a stretch with the event: there is no line for each event (deliveries.md,
+ * "Worth"). What the hub delivered of the same time has lines of its own, as long as the log reaches.
+ */
+function hasPassedOver({ messageId, stale }: Attempt, { id, at, livestreamIds }: AcceptedEvent): boolean {
+  if (!stale) return false
+  if (messageId === id) return true
+  const isOfLivestream = stale.livestreamId === null || livestreamIds.includes(stale.livestreamId)
+  return isOfLivestream && at + maxQueuingMs >= Date.parse(stale.first) && at <= Date.parse(stale.last)
 }
 
 function heldBy({

@@ -83,7 +83,7 @@ export const delivery = Type.Object({
   queue: string,
   target: stringOrNull,
   contact: stringOrNull,
-  state: one('delivered', 'waiting', 'retrying', 'dead letter', 'settled'),
+  state: one('delivered', 'waiting', 'retrying', 'dead letter', 'stale', 'settled'),
   held: orNull(one('paused', 'disabled')),
   behind: stringOrNull,
   attempts: Type.Array(attempt),

@@ -111,6 +111,7 @@ function deliveries({ deliveries: all }: ShownEvent): Step[] {
     const results = {
       delivered: 'done',
       settled: 'done',
+      stale: 'done',
       'dead letter': 'failed',
       waiting: 'waits',
       retrying: 'waits',

@@ -95,7 +95,10 @@ const Receivers = Type.Object({
         queue: { type: 'string', description: 'Name of the subscription' },
         target: { type: ['string', 'null'] },
         contact: { type: ['string', 'null'] },
-        state: { type: 'string', enum: ['delivered', 'waiting', 'retrying', 'dead letter', 'settled'] },
+        state: {
+          type: 'string',
+          enum: ['delivered', 'waiting', 'retrying', 'dead letter', 'stale', 'settled'],
+        },
         held: {
           type: ['string', 'null'],
           enum: ['paused', 'disabled', null],

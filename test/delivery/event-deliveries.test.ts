@@ -79,3 +79,46 @@ onStore(
     t.same(await states(traffic.id), {}, 'webhooks get track events only')
   },
 )
+
+onStore(
+  'embedded',
+  'an event that was passed over is stale at its webhook and plugin target',
+  async (t, store) => {
+    const home = await temporaryDirectory(t)
+    const receiver = await startReceiver(t, home)
+    receiver.behave(() => 500)
+    const plugins = [{ type: 'dts', autoEnable: true, maxAge: 'element', url: receiver.url('/plugin') }]
+    const env = { ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { plugins }) }
+    const hub = await startTestHub(t, env, join(home, 'hub'))
+    const api = await openApi(t, hub)
+    const { token } = await addUser(hub, api, own)
+    const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    await studio.publish(playing(livestream, { title: 'Makes the topic' }))
+    const body = {
+      type: 'PUBSUB',
+      method: 'PUSH',
+      contact: 'a@b.example',
+      topic: livestream.id,
+      maxAge: 'element',
+      url: receiver.url('/hook'),
+    }
+    const { json } = await api.call('POST', '/subscriptions', { token, body })
+    const name = String(json.name)
+    const published: string[] = []
+    for (const title of ['One', 'Two', 'Three'])
+      published.push(String((await studio.publish(playing(livestream, { title }))).id))
+    const states = async (queue: string) =>
+      Promise.all(
+        published.map(async (id) => {
+          const { deliveries } = await hub.ask<{ deliveries: EventDelivery[] }>('events.show', { id })
+          return deliveries.find((delivery) => delivery.queue === queue)?.state
+        }),
+      )
+    for (const queue of [name, 'plugins.dts'])
+      await hub.until(async () => (await states(queue)).join() === 'stale,stale,retrying')
+    receiver.behave(() => 201)
+    await hub.until(async () => (await states(name)).join() === 'stale,stale,delivered')
+    const explained = await runHubctl(['--socket', hub.adminSocket, 'explain', published[0] ?? ''])
+    t.match(explained.stdout, /hook\): stale/)
+  },
+)

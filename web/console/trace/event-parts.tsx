@@ -134,6 +134,7 @@ function overSince(validUntil: string | null): string {
 const deliveryTones: Readonly<Record<string, Tone>> = {
   delivered: 'good',
   settled: 'good',
+  stale: 'plain',
   waiting: 'warn',
   retrying: 'warn',
   'dead letter': 'bad',
