@@ -149,6 +149,7 @@ export const schemaErrorTable = {
     sentence: 'The value is not one of those allowed',
     remedy: 'choose one of the values in the message',
   },
+  anyOf: { sentence: 'The value has none of the forms allowed', remedy: 'send what the message names' },
   const: { sentence: 'The value is not the one allowed', remedy: 'send the value that the message names' },
   format: {
     sentence: 'The value has the wrong format',
@@ -162,6 +163,8 @@ export const schemaErrorTable = {
     sentence: 'The number is too small',
     remedy: 'send a number greater than 0 for `length` and `cycle`',
   },
+  minimum: { sentence: 'The number is too small', remedy: 'send at least the number that the message names' },
+  maximum: { sentence: 'The number is too large', remedy: 'send at most the number that the message names' },
   minItems: { sentence: 'The list is too short', remedy: 'name at least one service' },
   maxItems: { sentence: 'The list is too long', remedy: 'name at most 200 livestreams: send two events' },
   minLength: {

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
+import * as apiSchemas from '../bridge-https/description/schemas.ts'
 import type { CommandOf } from '../cli/command.ts'
 import { commands } from '../cli/commands.ts'
 import { createPrinter } from '../cli/print.ts'
@@ -61,7 +62,11 @@ test('configuration', async (t) => {
 })
 
 test('error codes', async (t) => {
-  for (const keyword of keywordsOf(eventSchemas))
+  const ofBodies = Object.entries(apiSchemas).flatMap(([name, schema]) =>
+    name.endsWith('Body') ? [schema] : [],
+  )
+  const ofArguments = Object.values(operations).map(({ args }) => args)
+  for (const keyword of keywordsOf([...eventSchemas, ...ofBodies, ...ofArguments]))
     t.ok(keyword in schemaErrorTable, `${keyword} has a sentence`)
   const tables = [...Object.keys(errorTable), ...Object.keys(warningTable)]
   const known = new Set([
@@ -200,7 +205,8 @@ function keywordsOf(schemas: readonly object[]): Set<string> {
   return new Set(
     schemas.flatMap((schema) =>
       Object.entries(schema).flatMap(([keyword, value]) => {
-        if (keyword === 'properties') return [...keywordsOf(Object.values(value))]
+        if (keyword === 'properties' || keyword === 'patternProperties')
+          return [...keywordsOf(Object.values(value))]
         if (keyword === 'items') return [...keywordsOf([value])]
         return harmless.has(keyword) || (keyword === 'additionalProperties' && value === true)
           ? []
