@@ -35,10 +35,12 @@ export interface InConsole {
   of?: string
   /** The argument that a row has: each row has a button, or, for a command that only reads, a page. */
   by?: string
+  /** Further arguments that a row has, in fields of another name. */
+  given?: Readonly<Record<string, string>>
   /** The rows that have the button. */
   where?: Where
   fields?: Readonly<Record<string, InForm>>
-  /** Sentences about the row above its form. */
+  /** Sentences about the row above its form. With a sentence there is a dialog also where nothing is to be typed. */
   notice?: readonly string[]
   /** Sentences that say what is lost. */
   loss?: readonly string[]

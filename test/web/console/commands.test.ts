@@ -27,6 +27,8 @@ t.test('what the rows say about the console is about fields and commands that ex
     for (const field of Object.keys(place.fields ?? {}))
       t.ok(args.properties?.[field], `${name} takes ${field}`)
     if (place.by !== undefined) t.ok(args.properties?.[place.by], `${name} takes ${place.by}`)
+    for (const [argument, field] of Object.entries(place.given ?? {}))
+      t.ok(args.properties?.[argument] && list && hasField(rowOf(list), field), `${name}: ${argument}`)
     const aboutRow = [...(place.loss ?? []), ...(place.notice ?? [])].flatMap(placesIn)
     for (const field of [...aboutRow, ...Object.keys(place.where ?? {})])
       if (list) t.ok(hasField(rowOf(list), field), `${name}: rows of ${list.name} have ${field}`)

@@ -45,13 +45,16 @@ export function CommandButton<Name extends CommandName>(props: {
   const outcome = props.outcome ?? own
   const command = commandNamed(name)
   if (!command) return null
-  const { by, where, title = name } = props.isWhole ? {} : (command.console ?? {})
+  const { by, given = {}, where, title = name, notice } = props.isWhole ? {} : (command.console ?? {})
   if (!fits(row, where)) return null
   const label = props.label ?? title
-  const about = props.about ?? (by && String(row[by]))
-  const known = props.args ?? (by ? { [by]: row[by] } : {})
+  const fromRow = Object.entries({ ...(by && { [by]: by }), ...given }).map(
+    ([argument, field]) => [argument, row[field]] as const,
+  )
+  const about = props.about ?? (by && fromRow.map(([, value]) => String(value)).join(', '))
+  const known = props.args ?? Object.fromEntries(fromRow)
   const fields = props.args ? [] : fieldsOf(command, known, {})
-  const mustAsk = loses(command) || fields.length > 0
+  const mustAsk = loses(command) || fields.length > 0 || sentences(notice, row).length > 0
 
   const done = (result: CommandResult<Name>) => {
     isOpen.value = false

@@ -10,6 +10,8 @@ import { isInstant, isNothing } from './template.ts'
 
 const tones: Readonly<Record<string, Tone>> = {
   live: 'good',
+  shown: 'good',
+  'idle text': 'good',
   signing: 'good',
   idle: 'good',
   delivering: 'good',
