@@ -39,7 +39,11 @@ export async function bundle(directory: string): Promise<string[]> {
     // What a node starts in a process or a thread of its own.
     build({
       ...options,
-      entryPoints: ['delivery/plugins/driver-program.ts', 'validator/feed/thread.ts'],
+      entryPoints: [
+        'delivery/plugins/driver-program.ts',
+        'delivery/showing/senders/file-program.ts',
+        'validator/feed/thread.ts',
+      ],
       outbase: project,
     }),
     ...beside.map((path) => cp(join(project, path), join(output, path))),

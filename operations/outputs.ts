@@ -8,7 +8,7 @@ import type { NodeParts } from './node-parts.ts'
 import { changes, reads } from './operation.ts'
 import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
-const states = ['shown', 'idle text', 'sending', 'retrying', 'nothing'] as const
+const states = ['shown', 'idle text', 'test', 'sending', 'retrying', 'nothing'] as const
 const results = ['acknowledged', 'refused', 'failed'] as const
 
 const lane = Type.Object({
@@ -90,7 +90,7 @@ export const outputOperations = {
     args: ofLane,
     example: { name: 'web', livestream: anId },
     hubctl: {
-      about: 'At most 20, of the node that is asked.',
+      about: 'At most 20, since the start of the nodes.',
       typed: { livestream: ['--livestream <id>', 'id, external id or title of a livestream'] },
       columns: ['time', 'result', 'count', 'title', ['MS', 'duration'], 'reason'],
       nothing: 'Nothing was tried yet.',
@@ -98,7 +98,7 @@ export const outputOperations = {
     result: Type.Array(line),
     run: async (node, args) => {
       const { id } = await chosen(node, args)
-      const lines = node.deliveries.outputs.log(args.name, id)
+      const lines = await node.deliveries.outputs.log(args.name, id)
       if (!lines) throw unknownName('output', args.name)
       return lines
     },

@@ -21,6 +21,8 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
   readonly example: { readonly settings: Settings; readonly there: string }
   /** How `{text}` is written. */
   readonly carrier: Carrier
+  /** The other side refuses an element without a text. */
+  readonly needsText?: true
   /** What is wrong with settings that fit the schema. `names`: what `livestreams` names. */
   problems?(settings: Settings, names: readonly string[]): SettingProblem[]
   /** What brings the other side to show an element. Places of the text are characters. */

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { startDeadline } from '../../store/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { DriverEnd } from '../../telemetry/metrics.ts'
+import { nodeOptions } from '../node-options.ts'
 import { backOff } from '../runner/back-off.ts'
 import type { AttemptOutcome } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
@@ -224,7 +225,7 @@ function startRun(
   limits: DriverLimits,
   heard: (message: FromDriver) => void,
 ): Run {
-  const argv = [...optionsWith(limits.heapMb), program, String(process.pid)]
+  const argv = [...nodeOptions(limits.heapMb), program, String(process.pid)]
   // With a group of its own, those that the driver has started can be ended with it.
   const child = spawn(process.execPath, argv, {
     env: startVariables(),
@@ -340,10 +341,4 @@ const program = fileURLToPath(
 function startVariables(): NodeJS.ProcessEnv {
   const isRead = /^(NODE_(?!CHANNEL|UNIQUE_ID).*|SSL_CERT_(FILE|DIR)|TZ|https?_proxy|no_proxy)$/i
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isRead.test(name)))
-}
-
-/** The options of the hub's own process, for example loaders, without those that measure it or set its heap. */
-function optionsWith(heapMb: number): string[] {
-  const isOwn = /^--(inspect|cpu-prof|heap|prof|max-|min-|watch|test|report|trace)/
-  return [...process.execArgv.filter((option) => !isOwn.test(option)), `--max-old-space-size=${heapMb}`]
 }

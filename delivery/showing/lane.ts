@@ -10,8 +10,8 @@ export type Lane = ReturnType<typeof createLane>
 
 /** A lane as operators see it. */
 export interface LaneState {
-  /** `shown`: the other side has it. `nothing`: nothing is known of the livestream, or it is too old. */
-  state: 'shown' | 'idle text' | 'sending' | 'retrying' | 'nothing'
+  /** `shown`: the other side has it. `test`: it has a made-up title. `nothing`: nothing is known of the livestream, or it is too old. */
+  state: 'shown' | 'idle text' | 'test' | 'sending' | 'retrying' | 'nothing'
   /** The title that the other side has. */
   title: string | null
   since: string | null
@@ -44,7 +44,8 @@ const newElementMs = 1_000
 const lookMs = 15_000
 /** After a test, what plays comes back after this, milliseconds. */
 const testMs = 10_000
-const keptLines = 20
+/** So many lines of its delivery log are kept for each lane. */
+export const keptLines = 20
 /** So much of a title is kept for operators, characters: a publisher may send 400 kB of it. */
 const keptTitle = 200
 
@@ -60,7 +61,7 @@ export function createLane(parts: {
   wanted: () => Promise<ReturnType<typeof wantedOf>>
   /** Whether this node may deliver. It must be asked before each attempt. */
   mayDeliver: () => Promise<boolean>
-  senders: Senders
+  senders: Pick<Senders, 'send' | 'look'>
   slots: ReturnType<typeof createSlots>
   signal: AbortSignal
   clock: () => number
@@ -76,6 +77,8 @@ export function createLane(parts: {
   let timer: NodeJS.Timeout | undefined
   /** What the other side has. Undefined: unknown. */
   let has: { key: string; title: string; since: number; isIdle: boolean } | undefined
+  /** The made-up element that the other side has. */
+  let madeUp: Omit<ShownElement, 'toggle'> | undefined
   /** The element of the last attempt, or of the one that is waited for. */
   let tried: string | undefined
   let toggle: 0 | 1 = 0
@@ -110,6 +113,7 @@ export function createLane(parts: {
       return alone(async () => {
         if (!(await mayDeliver())) return undefined
         const attempt = await send(element)
+        if (attempt.result === 'acknowledged') madeUp = element
         has = undefined
         notBefore = performance.now() + testMs
         wakeIn(testMs)
@@ -129,8 +133,10 @@ export function createLane(parts: {
               ? has.isIdle
                 ? 'idle text'
                 : 'shown'
-              : 'nothing',
-        title: has?.title ?? null,
+              : madeUp
+                ? 'test'
+                : 'nothing',
+        title: has?.title ?? madeUp?.title ?? null,
         since: has ? new Date(has.since).toISOString() : null,
         ...counts,
         nextTry: isRetrying && pause > 0 ? new Date(clock() + pause).toISOString() : null,
@@ -181,20 +187,28 @@ export function createLane(parts: {
   /** Makes an attempt if one is due. Returns the milliseconds after which to look again. */
   async function step(): Promise<number> {
     if (signal.aborted) return lookMs
-    const { wanted: now, until } = await wanted()
+    const { wanted: playing, until } = await wanted()
+    const now = playing && !playing.isStale ? playing : inPlaceOfTest()
     if (!(await mayDeliver())) {
       has = undefined
       pending = undefined
       begun = 0
+      retryNothing()
       return lookMs
     }
-    passOver(now && !now.isIdle && !now.isStale && now.key !== has?.key ? now.key : undefined)
-    if (!now || now.isStale) return Math.min(lookMs, until - clock())
-    if (now.key === has?.key) return (await isForgotten()) ? 1 : Math.min(lookMs, until - clock())
+    passOver(now && !now.isIdle && now.key !== has?.key ? now.key : undefined)
+    if (!now) {
+      retryNothing()
+      return Math.min(lookMs, until - clock())
+    }
+    if (now.key === has?.key) {
+      retryNothing()
+      return (await isForgotten()) ? 1 : Math.min(lookMs, until - clock())
+    }
     if (now.key !== tried) {
       tried = now.key
       if (!now.isIdle) toggle = toggle === 0 ? 1 : 0
-      notBefore = Math.min(notBefore, performance.now() + newElementMs)
+      if (now === playing) notBefore = Math.min(notBefore, performance.now() + newElementMs)
     }
     const pause = notBefore - performance.now()
     return pause > 0 ? pause : attempt(now)
@@ -204,6 +218,7 @@ export function createLane(parts: {
     const { result } = await send(now.shown)
     if (result !== 'acknowledged') return Math.max(1, notBefore - performance.now())
     pending = undefined
+    madeUp = undefined
     has = { key: now.key, title: cut(now.shown.title, keptTitle), since: clock(), isIdle: now.isIdle }
     return 1
   }
@@ -235,7 +250,21 @@ export function createLane(parts: {
     return made
   }
 
-  /** Elements that are over, or too old, are counted, with one line of the log for a stretch (deliveries.md). */
+  /** Where nothing plays, the made-up title must not stay: the idle text, or an empty text, takes its place. */
+  function inPlaceOfTest(): Wanted | undefined {
+    const { idle } = settings
+    if (!madeUp || (output.needsText && idle === undefined)) return undefined
+    const shown = { ...madeUp, artist: null, title: idle ?? '', type: 'idle', length: null }
+    return { key: `after test of ${madeUp.start}`, shown, isIdle: true, isStale: false }
+  }
+
+  /** What failed is not wanted any more: a test, or an element that is too old or gone. */
+  function retryNothing(): void {
+    counts.failures = 0
+    lastReason = null
+  }
+
+  /** Elements that are over, too old or without a text are counted, with one line of the log for a stretch (deliveries.md). */
   function passOver(next: string | undefined): void {
     const isOver = pending !== undefined && pending !== next
     const others = begun - (next !== undefined && next !== pending ? 1 : 0)
@@ -246,7 +275,7 @@ export function createLane(parts: {
     counts.stale += count
     passedOver(count)
     const time = new Date(clock()).toISOString()
-    const reason = 'over before it was delivered'
+    const reason = 'over, too old or without a text before it was delivered'
     stretch ??= { time, result: 'stale', title: null, duration: null, reason, count: 0 }
     Object.assign(stretch, { count: stretch.count + count, last: time })
   }

@@ -13,7 +13,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { ShownElement } from '../outputs/output.ts'
 import { type ConfiguredOutput, outputs } from '../outputs/outputs.ts'
 import type { Leases } from '../runner/leases.ts'
-import { createLane, type Lane, type LaneState } from './lane.ts'
+import { createLane, keptLines, type Lane, type LaneState, type LogLine } from './lane.ts'
 import { createOthersOutputs } from './others-outputs.ts'
 import { createSenders, type OutputAttempt } from './senders/senders.ts'
 import { createSlots } from './slots.ts'
@@ -81,6 +81,7 @@ export function createShowing(
   let comparing: NodeJS.Timeout | undefined
   const others = createOthersOutputs(configured, calls)
   calls.serve('outputs', here)
+  calls.serve('output-log', (key) => lanes.get(String(key))?.lane.log() ?? null)
   const tests = createTests({
     calls,
     run(key, title) {
@@ -129,8 +130,16 @@ export function createShowing(
     /** How many lanes of this node fail. */
     failing: (): number => here().lanes.filter(([, { state }]) => state === 'retrying').length,
 
-    /** The delivery log of a lane on this node, newest first. Undefined: there is no such lane. */
-    log: (name: string, livestreamId: string) => lanes.get(laneOf(name, livestreamId))?.lane.log(),
+    /** The delivery log of a lane on all nodes, newest first. Undefined: there is no such lane. */
+    async log(name: string, livestreamId: string): Promise<LogLine[] | undefined> {
+      const key = laneOf(name, livestreamId)
+      const found = lanes.get(key)
+      if (!found) return undefined
+      // A node of an older release, or one without this lane, answers null.
+      const theirs = (await calls.askOthers('output-log', key)).map(([, lines]) => lines as LogLine[] | null)
+      const all = [found.lane.log(), ...theirs].flatMap((lines) => lines ?? [])
+      return all.sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, keptLines)
+    },
 
     /**
      * Sends a made-up title, on the node that delivers. What plays comes back 10 s later. `unknown`: there is no such lane.
@@ -149,6 +158,7 @@ export function createShowing(
       for (const { end } of followed.values()) end?.()
       for (const { lane } of lanes.values()) lane.end()
       await Promise.all([...lanes.values()].map(({ lane }) => lane.ended()))
+      senders.close()
       for (const key of lanes.keys()) await leases.release(key).catch(() => undefined)
     },
   }
@@ -173,6 +183,7 @@ export function createShowing(
           const moment = { position: ofDelay.position(), now }
           const shown = wantedOf(
             await states.of(livestreamId, moment),
+            output,
             settings,
             livestreamId,
             now,

@@ -1,7 +1,7 @@
 import { readObject } from '../../journal/history/event-row.ts'
 import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Part } from '../../on-air/parts.ts'
-import type { ShownElement } from '../outputs/output.ts'
+import type { Output, ShownElement } from '../outputs/output.ts'
 import type { ConfiguredOutput } from '../outputs/outputs.ts'
 
 /** What an output is to show of a livestream. */
@@ -26,6 +26,7 @@ const lateMs = 10_000
  */
 export function wantedOf(
   parts: readonly Part[],
+  { carrier, needsText }: Pick<Output, 'carrier' | 'needsText'>,
   { idle, maxAge = 'element' }: Pick<ConfiguredOutput, 'idle' | 'maxAge'>,
   livestreamId: string,
   now: number,
@@ -48,11 +49,21 @@ export function wantedOf(
   }
   const isStale = maxAge !== 'element' && age(playing.at) > maxAge * 1000
   const key = String(playing.position)
+  if (carrier.write(shown).text === '') {
+    // It is shown as an element: the same text behind its end is not sent again.
+    const inPlace = idle !== undefined && {
+      ...idleText(livestreamId, idle, playing, playing.time),
+      isIdle: false,
+    }
+    if (inPlace) return { wanted: inPlace, until: Number.POSITIVE_INFINITY }
+    if (needsText) return { wanted: undefined, until: Number.POSITIVE_INFINITY }
+  }
   return { wanted: { key, shown, isIdle: false, isStale }, until: end + lateMs }
 }
 
-function idleText(livestreamId: string, idle: string, { position }: RetainedValue, end: number): Wanted {
-  const start = new Date(end).toISOString()
+/** The idle text behind an element, or in place of one without a text. */
+function idleText(livestreamId: string, idle: string, { position }: RetainedValue, from: number): Wanted {
+  const start = new Date(from).toISOString()
   const shown = { livestreamId, artist: null, title: idle, type: 'idle', start, length: null }
   return { key: `idle after ${position}`, shown, isIdle: true, isStale: false }
 }

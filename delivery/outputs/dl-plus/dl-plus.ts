@@ -72,6 +72,10 @@ export const dlPlus = output({
   ],
   surprises: [
     [
+      'A folder on a network may not answer, for minutes or for ever',
+      'a process of its own writes the files, of some 50 MB: nothing else waits for the folder',
+    ],
+    [
       'ODR-PadEnc writes a space for each character outside of the complete EBU Latin set, and for `~ ^ { } | \\`',
       'such characters are transliterated',
     ],

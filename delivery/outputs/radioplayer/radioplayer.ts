@@ -34,20 +34,23 @@ export const radioplayer = output({
   },
   place: ({ url }, station) => `${url} ${station}`,
   carrier,
+  needsText: true,
   problems: ({ apiKey }) =>
     /^[^:]+:./.test(apiKey)
       ? []
       : [{ field: 'apiKey', expected: 'the user name and the key, with a colon between them' }],
 
   request({ artist, title, start, length }, { url, apiKey }, rpuid) {
-    const one = (text: string) => carrier.write({ artist: null, title: text }).text
+    const one = (text: string | null) => carrier.write({ artist: null, title: text ?? '' }).text
+    // The ingest takes no element without a title.
+    const [first = '', second] = [one(artist), one(title)].filter((text) => text !== '').reverse()
     const [user = '', ...key] = apiKey.split(':')
     const body = new URLSearchParams({
       rpuid,
       startTime: new Date(start).toISOString(),
       ...(length !== null && { duration: String(Math.max(1, Math.round(length))) }),
-      title: one(title),
-      ...(artist !== null && one(artist) !== '' && { artist: one(artist) }),
+      title: first,
+      ...(second !== undefined && { artist: second }),
     }).toString()
     return {
       method: 'POST',
@@ -70,6 +73,10 @@ export const radioplayer = output({
     [
       'Log-in is Basic with a user name and a key. Version 1 had a user and a password, `rpId` instead of `rpuid`, and another host',
       '`apiKey` is `user:key`; the name there is the RPUID, which begins with the country (276, 826)',
+    ],
+    [
+      'An element without a title is a 400',
+      'the title is that of the artist; without both, the idle text, or nothing is sent',
     ],
     ['`duration` that is missing counts as 180 s', 'a length that nobody knows is left out'],
   ],

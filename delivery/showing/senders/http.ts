@@ -6,6 +6,7 @@ import { cut } from '../../../event/cut.ts'
 import { tlsSettings } from '../../../listener/tls-settings.ts'
 import { startDeadline } from '../../../store/deadline.ts'
 import type { HttpRequest, ServerAnswer } from '../../outputs/output.ts'
+import { guardedLookup } from '../../webhook/connection-guard.ts'
 
 /** So much of the body of an answer is read, bytes. */
 const mostRead = 8 * 1024
@@ -27,6 +28,8 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
     const options = {
       method,
       hostname: hostname.replace(/^\[|\]$/g, ''),
+      // A look-up by the system would occupy a thread that the store needs.
+      lookup: guardedLookup({ allowPrivate: true }),
       port: port || (protocol === 'https:' ? 443 : 80),
       path: path.startsWith('/') ? path : `/${path}`,
       maxHeaderSize: maxHeaderBytes,

@@ -1,6 +1,7 @@
 import { connect } from 'node:net'
 import { startDeadline } from '../../../store/deadline.ts'
 import type { TcpLines } from '../../outputs/output.ts'
+import { guardedLookup } from '../../webhook/connection-guard.ts'
 
 /** The other side has this time to close, milliseconds. Encoders often keep the connection. */
 const closeMs = 1_000
@@ -16,7 +17,7 @@ export function sendLines(
 ): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) return reject(new Error('the hub is stopping'))
-    const socket = connect({ host, port })
+    const socket = connect({ host, port, lookup: guardedLookup({ allowPrivate: true }) })
     const endWait = startDeadline(deadlineMs, () => end(new Error(`not taken within ${deadlineMs / 1000} s`)))
     const abort = () => end(new Error('the hub is stopping'))
     signal.addEventListener('abort', abort, { once: true })

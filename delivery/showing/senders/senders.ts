@@ -8,7 +8,7 @@ import {
   type Request,
   type ServerAnswer,
 } from '../../outputs/output.ts'
-import { replaceFile } from './file.ts'
+import { createFileProcess } from './file-process.ts'
 import { createHttpSender } from './http.ts'
 import { sendLines } from './lines.ts'
 
@@ -36,6 +36,7 @@ export function createSenders(parts: {
 }) {
   const { ca, version, deadlineMs = attemptMs } = parts
   const ask = createHttpSender({ ca, userAgent: `now-playing-hub/${version}` })
+  const files = createFileProcess()
 
   return {
     /** Makes one attempt. Never rejects, and ends at the deadline, or when `signal` aborts. */
@@ -48,7 +49,7 @@ export function createSenders(parts: {
           const judged = judge?.(answer) ?? judgeByStatus(answer)
           return { ...judged, request: shown, status, answer: text.slice(0, shownAnswer) }
         }
-        if ('file' in request) await replaceFile(request)
+        if ('file' in request) await files.replace(request, deadlineMs, signal)
         else await sendLines(request, deadlineMs, signal)
         return { result: 'acknowledged', reason: null, request: shown, status: null, answer: null }
       } catch (error) {
@@ -60,6 +61,8 @@ export function createSenders(parts: {
     look(request: HttpRequest, signal: AbortSignal): Promise<ServerAnswer | undefined> {
       return ask(request, deadlineMs, signal).catch(() => undefined)
     },
+
+    close: files.close,
   }
 }
 

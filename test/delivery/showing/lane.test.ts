@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { urlTemplate } from '../../../delivery/outputs/url-template/url-template.ts'
 import { createLane } from '../../../delivery/showing/lane.ts'
@@ -22,13 +23,14 @@ function openLane(t: Test) {
     title: undefined as string | undefined,
     result: 'acknowledged' as OutputAttempt['result'],
     ahead: 0,
+    isStale: false,
   }
   const lane = createLane({
     output: urlTemplate,
     settings,
     there: 'first',
     wanted: async () => ({
-      wanted: world.title === undefined ? undefined : wanted(world.title),
+      wanted: world.title === undefined ? undefined : { ...wanted(world.title), isStale: world.isStale },
       until: Infinity,
     }),
     mayDeliver: async () => true,
@@ -55,6 +57,14 @@ function openLane(t: Test) {
     lane.end()
   })
   return { lane, world, sent, next: () => once(attempts, 'sent') }
+}
+
+/** Resolves when a lane has looked at what is wanted. */
+async function looked(lane: ReturnType<typeof createLane>): Promise<void> {
+  await nextTurn()
+  lane.wake()
+  await lane.ended()
+  await nextTurn()
 }
 
 function wanted(title: string) {
@@ -84,6 +94,37 @@ t.test('a new title waits a second, however long the pause of the one before is'
   await next()
   t.strictSame(sent, ['Test', 'One'])
   t.ok(performance.now() - begun < 5_000, 'the pause of the test is 10 s')
+})
+
+t.test('a failed test is not tried again, so it fails no longer when nothing plays', async (t) => {
+  const { lane, world } = openLane(t)
+  world.result = 'refused'
+  await lane.test(wanted('Test').shown)
+  t.match(lane.state(), { state: 'retrying', failures: 1 })
+  await looked(lane)
+  t.match(lane.state(), { state: 'nothing', failures: 0, failed: 1, nextTry: null, lastReason: null })
+})
+
+t.test('a made-up title does not stay where nothing plays', async (t) => {
+  const { lane, sent, next } = openLane(t)
+  await lane.test(wanted('Test').shown)
+  await looked(lane)
+  t.strictSame(sent, ['Test'], 'it stays for 10 s')
+  t.match(lane.state(), { state: 'test', title: 'Test' })
+  await next()
+  await lane.ended()
+  t.strictSame(sent, ['Test', ''])
+  t.match(lane.state(), { state: 'idle text', title: '' })
+})
+
+t.test('an element that has become too old is tried no longer', async (t) => {
+  const { lane, world, next } = openLane(t)
+  Object.assign(world, { title: 'One', result: 'failed' })
+  lane.began()
+  await next()
+  world.isStale = true
+  await looked(lane)
+  t.match(lane.state(), { state: 'nothing', failures: 0, stale: 1 })
 })
 
 t.test('a lane keeps only the beginning of a title', async (t) => {

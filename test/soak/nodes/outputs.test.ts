@@ -38,7 +38,15 @@ t.test(
     t.strictSame(server.texts('first'), ['One', 'Two', 'Three'], 'each once')
 
     const owner = await ownerOf(nodes)
-    for (const node of nodes) t.match(await laneOf(node), { state: 'shown', title: 'Three', acknowledged: 3 })
+    for (const node of nodes) {
+      t.match(await laneOf(node), { state: 'shown', title: 'Three', acknowledged: 3 })
+      const log = await node.ask<{ title: string }[]>('outputs.log', { name: 'web', livestream: first.id })
+      t.strictSame(
+        log.map(({ title }) => title),
+        ['Three', 'Two', 'One'],
+        'each node has the log',
+      )
+    }
     const tests = await Promise.all(
       nodes.map((node) => node.ask<object>('outputs.test', { name: 'web', livestream: second.id })),
     )

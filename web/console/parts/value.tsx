@@ -12,6 +12,7 @@ const tones: Readonly<Record<string, Tone>> = {
   live: 'good',
   shown: 'good',
   'idle text': 'good',
+  test: 'warn',
   signing: 'good',
   idle: 'good',
   delivering: 'good',

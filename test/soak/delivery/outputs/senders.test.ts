@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { encodeRds } from '../../../../delivery/carriers/rds.ts'
 import { replaceFile } from '../../../../delivery/showing/senders/file.ts'
-import { first, openOutput } from '../../../output-receiver.ts'
+import { first, openOutput, startTitleServer } from '../../../output-receiver.ts'
 import { startReceiver } from '../../../receiver.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
@@ -85,9 +85,29 @@ t.test('radioplayer: an ingest that checks what it gets', async (t) => {
   await play('Größe', { artist: 'Ä', length: 200 })
   await hub.until(async () => (await lane('2760001')).state === 'shown')
   t.match(ingest.got, [{ rpuid: '2760001', title: 'Größe', artist: 'Ä', duration: '200' }])
-  await play('', { artist: null })
-  await hub.until(async () => (await lane('2760001')).state === 'retrying')
-  t.match(await lane('2760001'), { lastReason: 'answered 400' })
+  await play('', { artist: 'Ä' })
+  await hub.until(async () => ingest.got.length === 2)
+  t.match(ingest.got[1], { title: 'Ä', artist: undefined }, 'the ingest needs a title')
+  await play(' ', { artist: null })
+  await hub.until(async () => (await lane('2760001')).stale === 1)
+  t.match(await lane('2760001'), { state: 'shown', title: '', failed: 0 }, 'and nothing comes without a text')
+  await play('Next')
+  await hub.until(async () => ingest.got.length === 3)
+  t.match(ingest.got[2], { title: 'Next' })
+})
+
+t.test('an element without artist and title shows the idle text', async (t) => {
+  const server = await startTitleServer(t)
+  const url = `http://127.0.0.1:${server.port}/{name}?t={text}`
+  const { hub, play, lane } = await openOutput(t, url, { idle: 'Küstenfunk 1' })
+  await play('One')
+  await hub.until(async () => server.texts('first').length === 1)
+  await play('\u200b ')
+  await hub.until(async () => (await lane()).title === 'Küstenfunk 1')
+  await play('Two')
+  await hub.until(async () => server.texts('first').length === 3)
+  t.strictSame(server.texts('first'), ['One', 'Küstenfunk 1', 'Two'])
+  t.match(await lane(), { stale: 0 })
 })
 
 t.test('url-template: a JSON body over TLS, by the CA of HUB_PUSH_CA, and not without it', async (t) => {
