@@ -23,6 +23,8 @@ import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
 import { createFirstOperator } from './bridge-https/users/first-operator.ts'
+import { createInstitutionContacts } from './bridge-https/users/institution-contacts.ts'
+import { createInstitutionMail } from './bridge-https/users/institution-mail.ts'
 import { createUserLogIn } from './bridge-https/users/log-in.ts'
 import { createPasswords, type Passwords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
@@ -71,6 +73,7 @@ import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
+import { createNotifier } from './watch/notifier.ts'
 import { openWatch } from './watch/watch.ts'
 import { createWebFiles } from './web/files.ts'
 import type { OtherWorkers } from './workers/worker.ts'
@@ -328,6 +331,27 @@ async function load({ config, log, options, reached, add }: Given) {
       log,
     }),
   )
+  const contacts = await createInstitutionContacts({ store, clock })
+  const institutionMail = createInstitutionMail({
+    store,
+    server: mailServer(config, cas),
+    publicUrl: () => reached.publicUrl,
+    titleOf: (livestreamId) => feed.current()?.byId.get(livestreamId)?.title,
+  })
+  if (institutionMail) {
+    const notifier = createNotifier({
+      store,
+      confirmed: contacts.confirmed,
+      recipient: contacts.recipient,
+      noticed: watch.noticed,
+      send: institutionMail.tell,
+      isLeader: nodes.isLeader,
+      clock,
+      log,
+    })
+    watch.onRefused(notifier.refused)
+    add(notifier)
+  }
   const pipeline = createPipeline({
     watch: watch.pipeline,
     topics,
@@ -392,6 +416,8 @@ async function load({ config, log, options, reached, add }: Given) {
     connections,
     deliveries,
     topics,
+    contacts,
+    institutionMail,
     watch,
     pipeline,
     lifecycle,
@@ -516,6 +542,7 @@ async function listen(
       perform: shareAnswers(createPerform({ commands, log })),
       ownOperations,
       performOwn: createPerformOwn(node, log),
+      contacts: parts.contacts,
       receiversOf: (found, user) => ownOf(node, user).events.receivers(found),
       bounds: bounds('https'),
       mqttBounds,

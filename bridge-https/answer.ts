@@ -51,6 +51,10 @@ export const httpsErrors = {
     path: '.body.token',
     message: 'The link is not valid, has expired, or was used already',
   },
+  'contact.invalid': {
+    path: '.body.token',
+    message: 'The link is not valid, has expired, or another address took the place of this one',
+  },
   'webhook.url': { path: '.body.url', message: 'Events cannot be sent to this URL' },
   'subscription.from': { path: '.body.from', message: 'The subscription cannot begin then' },
   'replay.since': { path: '.body.since', message: 'Events since then cannot be sent again' },

@@ -18,6 +18,7 @@ import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { tracks } from './lifecycle/track.ts'
 import { listenHttps } from './listener.ts'
 import { type AuthParts, authRoutes } from './routes/auth-routes.ts'
+import { type ContactParts, contactRoutes } from './routes/contact-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes, type ReadinessCheck } from './routes/health-routes.ts'
@@ -58,7 +59,8 @@ export async function startBridge(
     OnAirParts &
     StreamParts &
     OperateParts &
-    InstitutionParts & {
+    InstitutionParts &
+    Pick<ContactParts, 'contacts'> & {
       stage: string
       project: string
       version: string
@@ -90,7 +92,7 @@ export async function startBridge(
       subscriptions: Parameters<typeof subscriptionRoutes>[0]['subscriptions']
       lifecycle: Lifecycle
       checkUrl: (url: string) => Promise<string | undefined>
-      audit: AuditOfChanges
+      audit: AuditOfChanges & ContactParts['audit']
       health: HealthCheck
       readiness: ReadinessCheck
       /** `HUB_SECURITY_CONTACT`. */
@@ -134,6 +136,7 @@ export async function startBridge(
     ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
     ...institutionRoutes(parts),
+    ...contactRoutes(parts),
     ...operateRoutes(parts),
     ...healthRoutes({ ...parts, frontPage: () => pageAnswer('on-air', parts) }),
     ...securityRoutes(parts),

@@ -3,6 +3,8 @@ import type { ImportReport } from '../admin/aedes-redis/report.ts'
 import type { Audit } from '../admin/audit.ts'
 import type { createStatus } from '../admin/status.ts'
 import type { Lifecycle } from '../bridge-https/lifecycle/lifecycle.ts'
+import type { InstitutionContacts } from '../bridge-https/users/institution-contacts.ts'
+import type { InstitutionMail } from '../bridge-https/users/institution-mail.ts'
 import type { Users } from '../bridge-https/users/users.ts'
 import type { Broker } from '../broker/broker.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
@@ -21,9 +23,12 @@ import type { createEventTrace } from './lookups/event-trace.ts'
 export interface NodeParts {
   audit: Audit
   broker: Broker
+  contacts: InstitutionContacts
   credentials: Credentials
   deliveries: Deliveries
   feed: FeedSource
+  /** Undefined: there is no mail server. */
+  institutionMail: InstitutionMail
   keys: SigningKeys
   lifecycle: Lifecycle
   nodeName: string

@@ -5,6 +5,7 @@ import { explainOperation } from './explain.ts'
 import { feedOperations } from './feed.ts'
 import { httpsApiOperations } from './https-api.ts'
 import { importOperations } from './imports.ts'
+import { institutionOperations } from './institutions.ts'
 import { nodeOperations, rareOperations } from './node.ts'
 import type { Of, Operation } from './operation.ts'
 import { outputOperations } from './outputs.ts'
@@ -27,6 +28,7 @@ export const operations = {
   ...nodeOperations,
   ...credentialOperations,
   ...userOperations,
+  ...institutionOperations,
   ...feedOperations,
   ...clientOperations,
   ...checkOperation,

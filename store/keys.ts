@@ -185,6 +185,27 @@ export const storeKeys = {
       'userId',
     ),
   }),
+  institutionContact: family('institution-contact/{institutionId}', {
+    holds:
+      'the address to which an institution gets mails, whether it was confirmed, and the secret that ends them',
+    owner: 'bridge-https/users',
+    content: 'contacts of institutions',
+    value: json(
+      object(
+        { institutionId: text, email: text, setAt: instant, unsubscribe: text },
+        { confirm: object({ hash: text, until: instant }), confirmedAt: instant, unsubscribedAt: instant },
+      ),
+      'institutionId',
+    ),
+  }),
+  institutionTold: family('institution-told/{institutionId}', {
+    holds: 'what the contact of an institution was mailed about, and when',
+    owner: 'watch',
+    isReadAtStart: false,
+    value: json(
+      object({ mails: list(moment), silent: fields(moment), loops: fields(moment), codes: fields(moment) }),
+    ),
+  }),
   familiarPlace: family('familiar-place/{account address}', {
     holds: 'when an account last logged in from an address',
     owner: 'bridge-https/users',

@@ -651,6 +651,17 @@ export const messages = {
     fields: ['err'],
     means: 'nothing to do: they are written again within a minute',
   },
+  'contact of an institution mailed': {
+    level: 'info',
+    fields: ['institution'],
+    means: 'its [contact](operators.md#contacts-of-institutions) was told of silence, a loop or refusals',
+  },
+  'contact of an institution not mailed': {
+    level: 'error',
+    fields: ['err', 'institution'],
+    means:
+      'the mail server did not take it: it is tried again after 15 minutes, unless it may have gone out. Look at `smtp`',
+  },
   'what is usual of livestreams not stored': {
     level: 'error',
     fields: ['err'],

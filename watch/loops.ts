@@ -145,8 +145,13 @@ export function createLoops() {
       return known && now - known.lastAt <= markedMs ? known : undefined
     },
 
+    /** The livestreams that play in loops. */
+    marked: (now: number): [livestreamId: string, mark: LoopMark][] =>
+      marks.entries().filter(([, { lastAt }]) => now - lastAt <= markedMs),
+
     /** How many livestreams play in loops. */
-    count: (now: number): number => marks.values().filter(({ lastAt }) => now - lastAt <= markedMs).length,
+    count: (now: number): number =>
+      marks.entries().filter(([, { lastAt }]) => now - lastAt <= markedMs).length,
   }
 
   /** What an event of an item on a livestream is, after all earlier events. */

@@ -15,6 +15,6 @@ export function createNewestMap<Value>(limit: number) {
       former = current
       current = new Map()
     },
-    values: (): Value[] => [...new Map([...former, ...current]).values()],
+    entries: (): [string, Value][] => [...new Map([...former, ...current])],
   }
 }

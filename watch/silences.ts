@@ -82,6 +82,16 @@ export async function openSilences(parts: {
       return heard !== undefined && heard.from !== heard.at
     },
 
+    /** The livestreams that are silent. `since`: when their last event was accepted, milliseconds since the epoch. */
+    silent(): { livestreamId: string; institutionId: string; since: number }[] {
+      return [...silence.all()].flatMap(([livestreamId, { institutionId, at, isSilent }]) =>
+        isSilent ? [{ livestreamId, institutionId, since: at }] : [],
+      )
+    },
+
+    /** The institution whose event of a livestream came last. */
+    institutionOf: (livestreamId: string): string | undefined => silence.get(livestreamId)?.institutionId,
+
     count: silence.count,
 
     /** Writes what is not written yet. */

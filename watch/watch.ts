@@ -1,3 +1,4 @@
+import type { ErrorItem } from '../event/error.ts'
 import { type EventKind, eventKinds, type HubEvent } from '../event/kind.ts'
 import { radioTopic } from '../event/topic.ts'
 import type { Entry } from '../journal/entry.ts'
@@ -10,6 +11,12 @@ import { openSilences } from './silences.ts'
 import { createWeekly } from './weekly.ts'
 
 export type Watch = Awaited<ReturnType<typeof openWatch>>
+
+/** A livestream with something to notice. `since`: milliseconds since the epoch. */
+interface Marked {
+  livestreamId: string
+  since: number
+}
 
 const [nowKind] = eventKinds.filter(({ isNow }) => isNow)
 
@@ -38,6 +45,7 @@ export async function openWatch(
   let last: { payload: Buffer; event: HubEvent; item: ReturnType<typeof itemOf> } | undefined
   /** An event is asked about before it is stored, and noted when it is. */
   const items = new WeakMap<HubEvent, ReturnType<typeof itemOf>>()
+  const refusedListeners: ((institutionId: string, errors: readonly ErrorItem[]) => void)[] = []
   parts.onAppended(heard)
   parts.onEach(reported)
 
@@ -88,6 +96,26 @@ export async function openWatch(
     /** How many livestreams play in loops. */
     loopCount: (): number => loops?.count(clock()) ?? 0,
 
+    /** What is noticed of livestreams now, by institution. */
+    noticed(): Map<string, { silent: Marked[]; loops: Marked[] }> {
+      const noticed = new Map<string, { silent: Marked[]; loops: Marked[] }>()
+      const of = (institutionId: string) => {
+        const known = noticed.get(institutionId) ?? { silent: [], loops: [] }
+        noticed.set(institutionId, known)
+        return known
+      }
+      for (const { institutionId, ...one } of silences.silent()) of(institutionId).silent.push(one)
+      for (const [livestreamId, { since }] of loops?.marked(clock()) ?? []) {
+        const institutionId = silences.institutionOf(livestreamId)
+        if (institutionId !== undefined) of(institutionId).loops.push({ livestreamId, since })
+      }
+      return noticed
+    },
+
+    /** Calls back on the leader with the errors of each refused event. */
+    onRefused: (listener: (institutionId: string, errors: readonly ErrorItem[]) => void): void =>
+      void refusedListeners.push(listener),
+
     /** What was counted of an institution in a week. */
     weekOf: weekly.of,
   }
@@ -114,10 +142,12 @@ export async function openWatch(
     if (!entry.isReport || !entry.hasErrors || !isCounting()) return
     const { dryRun, errors } = readObject(entry.payload)
     if (dryRun === true || !Array.isArray(errors)) return
+    const found: ErrorItem[] = errors
     weekly.refused(
       institutionOf(entry),
-      errors.map(({ errorCode }) => String(errorCode)),
+      found.map(({ errorCode }) => errorCode),
     )
+    for (const listener of refusedListeners) listener(institutionOf(entry), found)
   }
 
   function isCounting(): boolean {

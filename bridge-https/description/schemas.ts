@@ -55,6 +55,12 @@ export const UseResetBody = Type.Object(
   { title: 'Choose a password', examples: [examples.useReset] },
 )
 
+export type ContactBody = Static<typeof ContactBody>
+export const ContactBody = Type.Object(
+  { token: Type.String({ maxLength: 200, description: 'the token of the link' }) },
+  { examples: [{ token: examples.useReset.token }] },
+)
+
 export const LogInAnswer = Type.Object(
   {
     token: Type.String({ description: 'Access token (JWT), goes into the header Authorization' }),

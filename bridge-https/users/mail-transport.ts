@@ -14,9 +14,17 @@ export interface MailServer {
 
 const timeoutMs = 20_000
 
+interface Mail {
+  to: string
+  subject: string
+  lines: readonly string[]
+  /** Where the person at the address ends such mails (RFC 2369 §3.2). */
+  unsubscribe?: string
+}
+
 /** Returns a function that sends a mail, and rejects when the server does not take it. */
 export function createMailTransport(server: MailServer) {
-  return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
+  return async (mail: Mail): Promise<void> => {
     // Each mail has a connection of its own, and so the CA of the moment.
     const transport = await openTransport(server)
     const sent = transport.sendMail({
@@ -25,12 +33,24 @@ export function createMailTransport(server: MailServer) {
       to: { name: '', address: mail.to },
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),
+      ...(mail.unsubscribe !== undefined && { list: { unsubscribe: mail.unsubscribe } }),
+      // Says to other machines that nobody is to answer, such as a note of absence (RFC 3834 §5).
+      headers: { 'auto-submitted': 'auto-generated' },
     })
     await sent.catch((error: unknown) => {
       if (error instanceof Error) error.message = withCaHint(error.message, 'smtp')
       throw error
     })
   }
+}
+
+/** Codes of errors that come before the mail is on its way. */
+const before: ReadonlySet<unknown> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
+
+/** Whether a mail that was rejected so has certainly not been taken. False: the connection broke, it may have been. */
+export function isNotTaken(error: unknown): boolean {
+  const { code, responseCode, syscall } = Object(error)
+  return before.has(code) || typeof responseCode === 'number' || syscall === 'connect'
 }
 
 /** Loads the mail client on demand: most nodes have no mail server. */

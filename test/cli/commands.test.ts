@@ -333,6 +333,8 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     keys,
     lifecycle,
     nodeName: 'node',
+    contacts: shortened({ list: () => [] }),
+    institutionMail: undefined,
     lastUsed: () => undefined,
     status: () => shortened({}),
     trend: shortened({}),

@@ -39,6 +39,22 @@ export const samples: readonly Sample[] = [
   },
   { key: 'refused/2026-W48/i', json: { events: 1, codes: { 'payload.json': 1 } } },
   {
+    key: 'institution-contact/i',
+    json: {
+      institutionId: 'i',
+      email: 'a@b.example',
+      setAt: time,
+      unsubscribe: 's',
+      confirm: { hash: 'h', until: time },
+      confirmedAt: time,
+      unsubscribedAt: time,
+    },
+  },
+  {
+    key: 'institution-told/i',
+    json: { mails: [1], silent: { [station]: 1 }, loops: { [station]: 1 }, codes: { 'payload.json': 1 } },
+  },
+  {
     key: 'credential/sub-x',
     json: {
       username: 'sub-x',

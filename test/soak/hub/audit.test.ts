@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { AuditEntry } from '../../../admin/audit.ts'
 import { operations } from '../../../operations/operations.ts'
+import { startMailServer } from '../../bridge-https/users/mail-server.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
@@ -24,6 +25,8 @@ const changesOf = (username: string): [command: string, args: Record<string, unk
   ['users.add', { email: 'sam@radio.example', institution }],
   ['users.remove', { email }],
   ['users.reset-password', { email }],
+  ['institutions.contact', { institution, email: 'other@radio.example' }],
+  ['institutions.remove-contact', { institution }],
   ['keys.rotate', { dropOld: true }],
   ['lifecycle.announce', { track: 'publish', sunset: '2020-01-01', link: 'https://hub.example/end' }],
   ['lifecycle.brownout', { track: 'push', for: 600 }],
@@ -65,7 +68,9 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   const file = join(home, 'one.dls')
   const output = { name: 'dab', driver: 'dl-plus', file: join(home, '{name}.dls') }
   const outputs = [{ ...output, livestreams: { [livestream.id]: 'one' } }]
-  await writeFile(config, JSON.stringify({ outputs }))
+  const mail = await startMailServer(t)
+  const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
+  await writeFile(config, JSON.stringify({ outputs, smtp }))
   const hub = await startTestHub(t, { ...store, HUB_CONFIG: config }, home)
   const login = await hub.publisher([institution])
   const { username } = login
@@ -74,6 +79,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   const kept = { clientId: 'kept', clean: false }
   await connect(t, hub, await hub.subscriber('radio/#'), kept)
   await hub.ask('users.add', { email, institution })
+  await hub.ask('institutions.contact', { institution, email })
   await hub.ask('lifecycle.announce', {
     track: 'push',
     sunset: '2020-01-01',
@@ -85,6 +91,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
     return {
       credentials: await hub.ask('credentials.list'),
       users: await hub.ask('users.list'),
+      contacts: await hub.ask('institutions.contacts'),
       keys: await hub.ask('keys.list'),
       lifecycle: await hub.ask('lifecycle.status'),
       retained: await hub.ask('retained.list'),
@@ -101,6 +108,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
     await t.rejects(hub.ask(command, args), { message }, command)
   await rm(log)
   t.same(await state(), before)
+  t.equal(mail.count(), 1, 'the contact before was mailed')
 
   await hub.ask('credentials.revoke', { username })
   await t.rejects(hub.ask('sessions.drop', { clientId: 'nobody' }), { message: /no session/ })
