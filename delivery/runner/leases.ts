@@ -171,6 +171,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   }
 
   async function release(queue: string): Promise<void> {
+    if (unanswered.has(queue)) await refresh(queue)
     if (holders.get(queue) !== nodes.self) return
     // Another node may take it before this one hears the answer.
     holders.delete(queue)

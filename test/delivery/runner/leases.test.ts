@@ -51,6 +51,25 @@ t.test('a lease that is being released is held no more', { skip: withoutRedis },
   t.equal((await b.store.get('work-lease/queue'))?.toString(), a.self)
 })
 
+t.test('a lease whose release had no answer is released all the same', { skip: withoutRedis }, async (t) => {
+  const { url } = await startRedis(t)
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  const { commit } = a.store
+  for (const isStored of [true, false]) {
+    t.equal(await a.leases.take('queue'), true)
+    a.store.commit = async (...given) => {
+      if (isStored) await commit(...given)
+      throw new Error('no answer')
+    }
+    await t.rejects(a.leases.release('queue'), { message: 'no answer' })
+    t.equal(a.leases.holds('queue'), false)
+    a.store.commit = commit
+    await a.leases.release('queue')
+    await b.store.catchUp()
+    t.equal(await b.store.get('work-lease/queue'), undefined, isStored ? 'it was stored' : 'it was not')
+  }
+})
+
 t.test('what a node takes for the holder of a queue is read anew', { skip: withoutRedis }, async (t) => {
   const { url } = await startRedis(t)
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
