@@ -26,7 +26,7 @@ export function createNow({ parts, livestreams }: { parts: Parts; livestreams: L
       const livestream = livestreams.find(id, view)
       if (!livestream) return undefined
       const shown = shownParts(await parts.of(id, moment))
-      const ahead = parts.ahead(id, moment).map(({ time }) => time)
+      const ahead = (await parts.ahead(id, moment)).map(({ time }) => time)
       return nowOf(livestream, { shown, ahead }, view, moment.now)
     },
 

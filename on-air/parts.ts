@@ -57,15 +57,26 @@ export function createParts({
       })
     },
 
-    /** Retained events that are to be shown later: their times are ahead. */
-    ahead: (livestreamId: string, { position, now }: Moment): RetainedValue[] =>
-      eventKinds
-        .filter(waitsForItsTime)
-        .flatMap((kind) =>
-          retained
-            .storedValues(radioTopic(livestreamId, kind))
-            .filter((value) => value.position <= position && value.time > now),
-        ),
+    /**
+     * Events that are to be shown later: their times are ahead. To a reader with a delay, an event is ahead also where it
+     * was stored late, behind events that were accepted later: a moment counts by their times.
+     */
+    async ahead(livestreamId: string, moment: Moment): Promise<RetainedValue[]> {
+      const now = eventKinds.filter(waitsForItsTime).map((kind) => ({
+        kind,
+        values: retained.storedValues(radioTopic(livestreamId, kind)),
+      }))
+      const isAhead = ({ position, time }: RetainedValue) => position <= moment.position && time > moment.now
+      const overtaken = now.flatMap(({ values }) =>
+        values.filter(({ position }) => position > moment.position),
+      )
+      const before = overtaken.length > 0 ? await valuesBefore(livestreamId, moment, overtaken) : []
+      return now.flatMap(({ kind, values }) => {
+        const topic = radioTopic(livestreamId, kind)
+        const known = [...before.filter((value) => value.topic === topic), ...values].sort(byPosition)
+        return newestOfEach(known.filter(isAhead), moment.now)
+      })
+    },
   }
 
   /**

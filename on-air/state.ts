@@ -60,7 +60,7 @@ export function createState({
 
   async function make(id: string, view: View, moment: Moment): Promise<Buffer> {
     const shown = await now.events(id, view, moment)
-    const ahead = parts.ahead(id, moment).filter(({ topic }) => view.allows(topic))
+    const ahead = (await parts.ahead(id, moment)).filter(({ topic }) => view.allows(topic))
     return Buffer.concat([...shown, ...ahead].map((value) => eventOf(value, { isRetained: true })))
   }
 

@@ -241,7 +241,8 @@ export function createStreams(parts: {
     // Of a delayed reader: what is the newest now may lie ahead of it.
     const overtaken = candidates.filter(({ position }) => position > moment.position)
     for (const id of new Set(overtaken.map(({ topic }) => topic.split('/')[1] ?? ''))) {
-      for (const { topic, position } of (await parts.parts.of(id, moment)).flatMap(({ values }) => values))
+      const shown = (await parts.parts.of(id, moment)).flatMap(({ values }) => values)
+      for (const { topic, position } of [...shown, ...(await parts.parts.ahead(id, moment))])
         if (position > upTo && view.allows(topic)) positions.add(position)
     }
     const inOrder = [...positions].sort((a, b) => a - b)

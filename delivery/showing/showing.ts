@@ -189,7 +189,7 @@ export function createShowing(
             now,
             (at) => steadyClock() - delay - at,
           )
-          const ahead = states.ahead(livestreamId, moment).map(({ time }) => time)
+          const ahead = (await states.ahead(livestreamId, moment)).map(({ time }) => time)
           return { ...shown, until: Math.min(shown.until, ...ahead) + delay }
         },
         mayDeliver: () => mayDeliver(key),

@@ -31,7 +31,7 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
     },
     returnable,
     history: { positionAt: async () => journal.head() + 1 },
-    parts: { of: async () => [], ahead: () => [] },
+    parts: { of: async () => [], ahead: async () => [] },
     state: {
       async of(id) {
         await make(id)

@@ -74,6 +74,26 @@ t.test('a control state of long ago is shown although another one was replaced s
   )
 })
 
+t.test('an event that was stored behind later ones is ahead of a moment by its time', async (t) => {
+  // At 100 s, a node stores the event of 99 s behind that of 100 s: its disk, or the store, was slow.
+  const all = [title(1, 50_000), title(2, 100_000), { ...title(3, 99_000), topic: 'radio/x/other' }]
+  const now = title(4, 103_000)
+  const parts = createParts({
+    retained: {
+      storedValues: (of) => (of === topic ? [toValue(now, 4, now.at)].flatMap((one) => one ?? []) : []),
+    },
+    history: {
+      async messages(_id, { before = Infinity }) {
+        return { messages: all.filter(({ position }) => position < before).reverse(), next: null }
+      },
+    },
+  })
+  const moment = { position: 3, now: 99_500 }
+  const positions = (values: readonly { position: number }[]) => values.map(({ position }) => position)
+  t.same(positions((await parts.of('x', moment)).flatMap(({ values }) => values)), [1])
+  t.same(positions(await parts.ahead('x', moment)), [2], 'a reader behind position 3 gets it in no other way')
+})
+
 t.test('an older event that was accepted late does not hide the newer one before it', async (t) => {
   // The newer one, eight that have no say, the late one, and what has replaced them since.
   const newer = title(1, 100_000)

@@ -16,7 +16,7 @@ function openState(mostBytes?: number) {
   const of = (id: string) => values.get(topicOf(id)) ?? []
   const state = createState({
     retained: { storedValues: (topic) => values.get(topic) ?? [] },
-    parts: { ahead: () => [] },
+    parts: { ahead: async () => [] },
     now: {
       async events(id, _view, moment) {
         made++
