@@ -9,6 +9,7 @@ export const longest = [
   'soak/web/on-air',
   'soak/bench/bench',
   'soak/fence/fence',
+  'soak/fence/fence-workers',
   'soak/web/console',
   'soak/deploy/proxies',
   'soak/client/publisher',

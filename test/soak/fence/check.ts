@@ -51,7 +51,7 @@ export async function check(
     seconds,
     backend,
     settings = {},
-    count = 3,
+    workers = [1, 1, 1],
     mayLose = false,
     isWanted = () => true,
   }: {
@@ -60,8 +60,8 @@ export async function check(
     backend: Backend & { faults: StoreFaults }
     /** Additional environment variables of the nodes. */
     settings?: Record<string, string>
-    /** Number of nodes. */
-    count?: number
+    /** The nodes, by the number of their workers. */
+    workers?: readonly number[]
     /** The store may lose commits, and readers may be told so. */
     mayLose?: boolean
     /** Chooses the faults that happen. */
@@ -71,7 +71,7 @@ export async function check(
   const random = (name: string) => createRandom(`${seed} ${name}`)
   const { receiver, env } = await startWebhookServer(t)
   const limits = { HUB_QUEUE_LIMIT: '100000', HUB_MAX_CONNECTIONS_PER_ADDRESS: '0' }
-  const cluster = await startCluster(t, backend, { count, env: { ...env, ...limits, ...settings } })
+  const cluster = await startCluster(t, backend, { workers, env: { ...env, ...limits, ...settings } })
   const { a } = cluster
   const nodes = atLeastOne(cluster.nodes)
   const livestreams = atLeastOne(someLivestreams(12, 4))
@@ -97,7 +97,8 @@ export async function check(
     Promise.all([...sessions, ...readers, ...publishers.all, revocations].map((visitor) => visitor.leave())),
   )
 
-  const faults = planFaults(seed, seconds, backend.faults.failOver !== undefined).filter(isWanted)
+  const hasReplica = backend.faults.failOver !== undefined
+  const faults = planFaults(seed, seconds, { hasReplica, workers }).filter(isWanted)
   const began = performance.now()
   let isOver = false
   const running = Promise.all([

@@ -52,20 +52,20 @@ export async function startBackend(t: Test): Promise<Backend & { redis: RedisSer
 
 /**
  * Starts nodes as processes that a test can kill, stop, and cut off from the store. A restarted node keeps its ports
- * and its data directory.
+ * and its data directory. `workers`: the number of workers of each node (`HUB_WORKERS`), which share its network.
  */
 export async function startCluster<B extends Backend>(
   t: Test,
   backend: B,
-  { count = 3, env = {} }: { count?: number; env?: Record<string, string> } = {},
+  { workers = [1, 1, 1], env = {} }: { workers?: readonly number[]; env?: Record<string, string> } = {},
 ) {
   const home = await temporaryDirectory(t)
-  const nodes = await Promise.all(Array.from({ length: count }, (_, index) => startNode(index)))
+  const nodes = await Promise.all(workers.map(startNode))
   const [a, b = a] = nodes
   if (!a || !b) throw new Error('one node at least')
   return { nodes, a, b, backend, home }
 
-  async function startNode(index: number) {
+  async function startNode(count: number, index: number) {
     const directory = join(home, String(index))
     await mkdir(directory, { recursive: true })
     const { way, env: reach } = await backend.reach(directory)
@@ -76,11 +76,12 @@ export async function startCluster<B extends Backend>(
       HUB_LOGIN_FAILURES: '0',
       HUB_MQTT_PORT: String(mqttPort),
       HUB_HTTPS_PORT: String(httpsPort),
+      HUB_WORKERS: String(count),
       ...reach,
       ...env,
     }
-    let hub = await spawnHub(t, directory, variables)
-    const earlier: string[] = []
+    let hub = await spawned()
+    const earlier: { messages: string[]; lines: Line[] } = { messages: [], lines: [] }
     let ending: string | undefined
 
     return {
@@ -92,12 +93,12 @@ export async function startCluster<B extends Backend>(
       ...withCredentials(ask),
       caPath: hub.caPath,
       /** Messages in the log of this node since its first start. */
-      messages: () => [...earlier, ...hub.messages],
+      messages: () => [...earlier.messages, ...hub.messages],
 
-      /** How the process of this node first ended by itself, without `kill`. Undefined if it never did. */
+      /** How a process of this node first ended by itself, without `kill`. Undefined if none did. */
       ending(): string | undefined {
         noteEnding()
-        return ending
+        return ending ?? endedWorker([...earlier.lines, ...hub.lines])
       },
       async kill(): Promise<void> {
         noteEnding()
@@ -105,11 +106,12 @@ export async function startCluster<B extends Backend>(
       },
       /** Starts the node again. Tries for at most 60 s. */
       async start(): Promise<void> {
-        earlier.push(...hub.messages)
+        earlier.messages.push(...hub.messages)
+        earlier.lines.push(...hub.lines)
         const end = performance.now() + 60_000
         for (;;) {
           try {
-            hub = await spawnHub(t, directory, variables)
+            hub = await spawned()
             return
           } catch (error) {
             if (performance.now() > end) throw error
@@ -117,14 +119,40 @@ export async function startCluster<B extends Backend>(
           }
         }
       },
-      /** Stops the process (SIGSTOP). Its connections stay open. */
-      pause: () => signal('SIGSTOP'),
-      resume: () => signal('SIGCONT'),
+      /** Stops the processes of the node (SIGSTOP). Their connections stay open. */
+      pause(): void {
+        noteEnding()
+        for (const pid of pids()) process.kill(pid, 'SIGSTOP')
+      },
+      /** Lets all processes of the node go on. */
+      resume,
+      /** Kills one worker, which the node starts again. `choice`: any number. */
+      killWorker: (choice: number) => signalWorker(choice, 'SIGKILL'),
+      /** Stops one worker. */
+      pauseWorker: (choice: number) => signalWorker(choice, 'SIGSTOP'),
     }
 
-    function signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+    async function spawned() {
+      const started = await spawnHub(t, directory, variables)
+      // A stopped worker does not end with its primary, and keeps the output of the node open.
+      t.teardown(resume)
+      return started
+    }
+
+    function resume(): void {
       noteEnding()
-      if (isThere(hub.pid)) process.kill(hub.pid, name)
+      for (const pid of pids()) process.kill(pid, 'SIGCONT')
+    }
+
+    /** The processes of the node that exist. */
+    function pids(): number[] {
+      return [...new Set([hub.pid, ...hub.lines.map(({ pid }) => Number(pid))])].filter(isThere)
+    }
+
+    function signalWorker(choice: number, name: 'SIGKILL' | 'SIGSTOP'): void {
+      const workers = pids().filter((pid) => pid !== hub.pid)
+      const pid = workers[choice % workers.length]
+      if (pid !== undefined) process.kill(pid, name)
     }
 
     function noteEnding(): void {
@@ -145,6 +173,23 @@ export async function startCluster<B extends Backend>(
       return Promise.race([asked, late]).finally(() => giveUp.abort())
     }
   }
+}
+
+/** A line of the log. */
+type Line = Record<string, unknown>
+
+/** The first worker that ended by itself after it had accepted clients. One that is killed may fail to start again. */
+function endedWorker(lines: readonly Line[]): string | undefined {
+  const away = new Set<unknown>()
+  for (const { msg, worker, code } of lines) {
+    if (msg === 'the worker accepts clients again') away.delete(worker)
+    // All of them start again with their node.
+    if (msg === 'hub ready') away.clear()
+    if (msg !== 'a worker ended, and starts again') continue
+    if (code !== null && !away.has(worker)) return `worker ${worker} with ${code}`
+    away.add(worker)
+  }
+  return undefined
 }
 
 /** Whether a process exists. A stopped process exists. */

@@ -13,8 +13,10 @@ export interface Fault {
 }
 
 const nodeFaults = ['kill', 'stop', 'cut', 'hold', 'lose', 'deafen', 'slow'] as const
+/** Faults of one worker of a node that has several. */
+const workerFaults = ['kill worker', 'stop worker'] as const
 const storeFaults = ['restart', 'pause', 'slow'] as const
-type NodeFault = (typeof nodeFaults)[number]
+type NodeFault = (typeof nodeFaults)[number] | (typeof workerFaults)[number]
 type StoreFault = (typeof storeFaults)[number] | 'fail over'
 
 /** Faults of the store. A single server can restart or pause, a replicated one can fail over. */
@@ -29,15 +31,20 @@ export interface StoreFaults {
 
 /**
  * Plans the faults that follow from the seed, ordered by their beginning. A node has one fault at a time, and so has
- * the store.
+ * the store. `workers`: how many each node has. Half of the faults of a node with several are those of a single one.
  */
-export function planFaults(seed: string, seconds: number, hasReplica: boolean): Fault[] {
+export function planFaults(
+  seed: string,
+  seconds: number,
+  of: { hasReplica: boolean; workers: readonly number[] },
+): Fault[] {
+  const { hasReplica, workers } = of
   const end = seconds * 1000
-  const ofNodes = [0, 1, 2].flatMap((target) => {
+  const ofNodes = workers.flatMap((count, target) => {
     const random = createRandom(`${seed} node ${target}`)
     return planOne(random, end, [1_000, 7_000], () => {
-      const kind = random.oneOf(nodeFaults)
-      const longest = kind === 'kill' ? 3_000 : 10_000
+      const kind = count > 1 && random.happens(0.5) ? random.oneOf(workerFaults) : random.oneOf(nodeFaults)
+      const longest = kind.startsWith('kill') ? 3_000 : 10_000
       return { target, kind, ms: Math.round(random.between(500, longest)) }
     })
   })
@@ -99,13 +106,15 @@ async function strikeNode(node: ClusterNode, { kind, ms }: Fault): Promise<void>
   const { way } = node
   if (kind === 'kill') await node.kill()
   else if (kind === 'stop') node.pause()
+  else if (kind === 'kill worker') node.killWorker(ms)
+  else if (kind === 'stop worker') node.pauseWorker(ms)
   else if (kind === 'cut') way.cut()
   else if (kind === 'hold' || kind === 'lose') way.hold()
   else if (kind === 'deafen') way.deafen()
   else way.slow(ms / 20)
   await delay(ms)
   if (kind === 'kill') await node.start()
-  else if (kind === 'stop') node.resume()
+  else if (kind === 'stop' || kind === 'stop worker') node.resume()
   else if (kind === 'lose') way.drop()
   way.open()
 }

@@ -10,7 +10,7 @@ import { markerOf } from './publishers.ts'
 /** The messages of these livestreams, in the order of positions, as a node lists them. */
 export async function readJournal(
   t: Test,
-  node: ClusterNode,
+  node: Pick<ClusterNode, 'ask' | 'httpsPort' | 'caPath'>,
   livestreams: readonly [Livestream, ...Livestream[]],
 ): Promise<Journaled[]> {
   const api = await openApi(t, node)

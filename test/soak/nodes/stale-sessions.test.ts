@@ -153,7 +153,7 @@ function resume(node: ClusterNode): void {
 type Hub = Cluster & { subscriber: Issued; publisher: Issued }
 
 async function start(t: Test): Promise<Hub> {
-  const cluster = await startCluster(t, await startBackend(t), { count: 2 })
+  const cluster = await startCluster(t, await startBackend(t), { workers: [1, 1] })
   const { a, b } = cluster
   const [subscriber, publisher] = [await a.subscriber('radio/#'), await a.publisher([institution])]
   await b.knows(2)

@@ -18,7 +18,7 @@ t.test(
   async (t) => {
     const livestreams = someLivestreams(12)
     const { receiver, env } = await startWebhookServer(t)
-    const { a, b } = await startCluster(t, await startBackend(t), { count: 2, env })
+    const { a, b } = await startCluster(t, await startBackend(t), { workers: [1, 1], env })
     const webhooks = await addWebhooks(t, a, receiver, livestreams)
     const login = await a.publisher([...new Set(livestreams.map(({ institution }) => institution.id))])
     await b.knows(2)
@@ -63,7 +63,7 @@ t.test(
   'what a node that stands still was asked to do is not reported as done',
   { skip: withoutRedis },
   async (t) => {
-    const { a, b } = await startCluster(t, await startBackend(t), { count: 2 })
+    const { a, b } = await startCluster(t, await startBackend(t), { workers: [1, 1] })
     const login = await a.subscriber('radio/#')
     await b.knows(1)
     await enter(b, { login, clientId: 'radio', clean: false, timeoutMs: patienceMs })
