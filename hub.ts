@@ -63,9 +63,9 @@ import { checkReads } from './store/checked-reads.ts'
 import { storeKeys } from './store/keys.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
-import type { Figures } from './telemetry/figures.ts'
+import { createFigures } from './telemetry/figures.ts'
 import type { Log } from './telemetry/log.ts'
-import { createMetrics, daysUntil } from './telemetry/metrics.ts'
+import { createMetrics, daysUntil, type Metrics } from './telemetry/metrics.ts'
 import { reasonOf } from './telemetry/reason.ts'
 import { startTrend } from './telemetry/trend.ts'
 import { createFeedSource } from './validator/feed/feed-source.ts'
@@ -187,7 +187,7 @@ async function load({ config, log, options, reached, add }: Given) {
   const limits = limitsOf(config)
   const nodeName = `${hostname()}:${process.pid}`
   const metrics = createMetrics(config, options.others?.metrics)
-  const trend = add(startTrend({ metrics, clock }))
+  const ofHub = createOfHub({ nodeName, metrics, clock, add, others: options.others })
   await ensureDataDirectory(config.dataDir)
   logSettings(config, log)
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
@@ -196,7 +196,8 @@ async function load({ config, log, options, reached, add }: Given) {
   const cas = add(await openCaFiles(config, log))
 
   const onGap = options.restart ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
-  const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis })
+  const dataDirOfHub = options.others?.hub.dataDir ?? config.dataDir
+  const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis, dataDirOfHub })
   add({ start: opened.join, close: opened.close })
   const { nodes, state: storeState } = opened
   const reading = checkReads(opened.store)
@@ -398,7 +399,7 @@ async function load({ config, log, options, reached, add }: Given) {
     clock,
     nodeName,
     metrics,
-    trend,
+    ...ofHub,
     certificates,
     opened,
     checkStore,
@@ -426,6 +427,26 @@ async function load({ config, log, options, reached, add }: Given) {
   }
 }
 
+/** What operators see of the hub as a whole. With several workers, the primary knows it. */
+function createOfHub(parts: {
+  nodeName: string
+  metrics: Metrics
+  clock: () => number
+  add: Given['add']
+  others: OtherWorkers | undefined
+}) {
+  const { nodeName, metrics, clock, add, others } = parts
+  const own = createFigures(nodeName, metrics)
+  if (others) {
+    others.answer({ metrics: metrics.collect, figures: own })
+    return { hub: others.hub, figures: others.figures, trend: others.trend }
+  }
+  const figures = async () => [await own()]
+  const trend = add(startTrend({ figures, clock }))
+  const hub = { node: nodeName, uptime: metrics.uptime }
+  return { hub, figures, trend: async () => trend.samples() }
+}
+
 /** Logs what operators may not expect of their settings. */
 function logSettings(config: Config, log: Log): void {
   for (const problem of trialSettings(config))
@@ -448,13 +469,6 @@ async function listen(
   const bounds = (name: string) =>
     createConnectionBounds({ ...config, room: parts.connections.incoming, together: { name, counts } })
   const mqttBounds = bounds('mqtt')
-  const figures = (): Figures => ({
-    connections: broker.connectionCount(),
-    rss: process.memoryUsage.rss(),
-    measured: metrics.latency.summary(0).count,
-    samples: metrics.latency.samples(),
-  })
-  options.others?.answer({ metrics: metrics.collect, figures })
   const onAir = createOnAir({
     ...broker,
     returnable: parts.returnable,
@@ -487,11 +501,7 @@ async function listen(
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     silentSince: parts.watch.silentSince,
-    status: createStatus({
-      ...parts,
-      caPath: parts.paths.tlsCa,
-      figures: options.others?.figures ?? (async () => [figures()]),
-    }),
+    status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
     tail: createTail(broker.history.onDecided),
     trace: createEventTrace({ ...parts, latency: metrics.latency }),
     nowOf: onAir.shows,
@@ -587,6 +597,7 @@ async function listen(
     ...parts,
     dataDir,
     run: opened.nodes.self,
+    hasWorkers: config.workers > 1,
     restart: options.restart,
   })
   const path = socketPathIn(dataDir)

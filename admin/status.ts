@@ -20,7 +20,8 @@ const setsPerTurn = 1_000
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
-  nodeName: string
+  /** What operators call the hub, which may have several processes, and how long it has run, seconds. */
+  hub: { node: string; uptime(): number }
   config: Config
   checkStore: StoreCheck
   feed: FeedSource
@@ -31,22 +32,31 @@ export function createStatus(parts: {
   /** The figures of each process. */
   figures: () => Promise<Figures[]>
 }) {
-  const { config, nodeName, checkStore, feed, metrics, certificates, caPath, figures } = parts
-  return async () => ({
-    node: nodeName,
-    version,
-    stage: config.stage,
-    uptime: Math.round(metrics.uptime()),
-    store: await checkStore(statusWaitMs),
-    feed: feed.status(),
-    ...sumOf(await figures()),
-    certificate: {
-      notAfter: certificates.notAfter().toISOString(),
-      expiryDays: daysUntil(certificates.notAfter()),
-      ca: caPath ?? null,
-    },
-    counters: await metrics.snapshot(),
-  })
+  const { config, hub, checkStore, feed, metrics, certificates, caPath, figures } = parts
+  return async () => {
+    const each = await figures()
+    return {
+      node: hub.node,
+      version,
+      stage: config.stage,
+      uptime: Math.round(hub.uptime()),
+      store: await checkStore(statusWaitMs),
+      feed: feed.status(),
+      ...sumOf(each),
+      ...(config.workers > 1 && { workers: each.map(workerOf) }),
+      certificate: {
+        notAfter: certificates.notAfter().toISOString(),
+        expiryDays: daysUntil(certificates.notAfter()),
+        ca: caPath ?? null,
+      },
+      counters: await metrics.snapshot(),
+    }
+  }
+}
+
+/** A worker (`HUB_WORKERS`) by the name that it has in lists of clients and sessions. */
+function workerOf({ node, uptime, connections, rss }: Figures) {
+  return { node, uptime: Math.round(uptime), connections, rss }
 }
 
 /** What `/health` says: whether the store accepts commits or was replaced, and whether there is a feed. */

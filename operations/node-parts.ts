@@ -31,13 +31,15 @@ export interface NodeParts {
   institutionMail: InstitutionMail
   keys: SigningKeys
   lifecycle: Lifecycle
-  nodeName: string
+  /** What operators call the hub, which may have several processes. */
+  hub: { node: string }
   /** What a livestream shows now, as `GET /livestreams/{id}/now` tells it. Undefined: there is no such livestream. */
   nowOf(livestreamId: string): Promise<Record<string, unknown> | undefined>
   pipeline: Pick<Pipeline, 'check'>
   storeState: StoreState
   topics: Topics
-  trend: Trend
+  /** The samples of the last hour, oldest first. */
+  trend(): Promise<ReturnType<Trend['samples']>>
   users: Users
   watch: Pick<Watch, 'loopOf' | 'weekOf'>
   /** Resolves when this node has seen all earlier changes of other nodes. Rejects if the store does not answer. */

@@ -1,4 +1,5 @@
 import { Type } from '../event/type.ts'
+import { trendSeconds } from '../telemetry/trend.ts'
 import { limit, text } from './arguments.ts'
 import { refusal } from './errors.ts'
 import { feedStatus } from './feed.ts'
@@ -24,6 +25,17 @@ const status = Type.Object({
   budget: Type.Object({ count: integer, p50: number, p99: number }, { description: 'milliseconds' }),
   certificate: Type.Object({ notAfter: instant, expiryDays: number, ca: stringOrNull }),
   memory: Type.Object({ rss: Type.Integer({ description: 'bytes' }) }),
+  workers: Type.Optional(
+    Type.Array(
+      Type.Object({
+        node: string,
+        uptime: Type.Integer({ description: 'seconds' }),
+        connections: integer,
+        rss: Type.Integer({ description: 'bytes' }),
+      }),
+      { description: 'with `HUB_WORKERS`: each by the name that it has in lists' },
+    ),
+  ),
   counters: recordOf(number),
 })
 
@@ -62,6 +74,7 @@ export const nodeOperations = {
         'stage',
         ['Up for', 'uptime'],
         ['Memory', 'memory.rss'],
+        ['Workers', 'workers'],
         ['Store', 'store.driver', '{store.problem}'],
         ['State of the store', 'store.ok'],
         ['Counters since the start', 'counters'],
@@ -75,10 +88,10 @@ export const nodeOperations = {
     isAboutThisNode: true,
     hubctl: { about: 'Events by outcome, deliveries, connections, p50 and p99.' },
     result: Type.Object({ node: string, everySeconds: number, samples: Type.Array(trendSample) }),
-    run: ({ nodeName, trend }) => ({
-      node: nodeName,
-      everySeconds: trend.everySeconds,
-      samples: trend.samples(),
+    run: async ({ hub, trend }) => ({
+      node: hub.node,
+      everySeconds: trendSeconds,
+      samples: await trend(),
     }),
   }),
 }

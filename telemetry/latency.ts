@@ -173,9 +173,12 @@ export function createPercentiles() {
       ring[count % windowSize] = ms
       count++
     },
-    /** The newest samples, milliseconds, rounded to microseconds. */
-    samples: (): number[] =>
-      [...ring.subarray(0, Math.min(count, windowSize))].map((ms) => Math.round(ms * 1000) / 1000),
+    /** The newest samples, the last one at the end, milliseconds, rounded to microseconds. */
+    samples(): number[] {
+      const oldest = count > windowSize ? count % windowSize : 0
+      const inOrder = [...ring.subarray(oldest, Math.min(count, windowSize)), ...ring.subarray(0, oldest)]
+      return inOrder.map((ms) => Math.round(ms * 1000) / 1000)
+    },
     /** `count`: all samples since the start. `p50`, `p99`: percentiles of the `newest` samples, milliseconds. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)

@@ -38,6 +38,8 @@ export function createMetrics(
 
   return {
     ...made,
+    /** Another one for each start of the node: its counters begin anew. */
+    run,
     /** How long recent events took, and how many clients got them. */
     latency: createLatency(made),
 

@@ -1,6 +1,6 @@
-import type { Metrics } from './metrics.ts'
+import { type Figures, percentiles, sum } from './figures.ts'
 
-/** The figures of a node for one stretch of time. */
+/** The figures of a hub for one stretch of time. */
 interface TrendSample {
   /** End of the stretch, ISO 8601. */
   at: string
@@ -18,33 +18,27 @@ interface TrendSample {
   exceeded: number
 }
 
-/** Totals since the node was started. */
-interface Totals {
-  time: number
-  measured: number
-  events: Record<string, number>
-  deliveries: number
-  exceeded: number
-}
-
 export type Trend = ReturnType<typeof startTrend>
 
-const everySeconds = 10
+/** Time between two samples, seconds. */
+export const trendSeconds = 10
 /** Number of samples in one hour. */
 const keptSamples = 360
-const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
+/** The figures of so many processes are kept: also of one that once does not answer in time. */
+const keptProcesses = 128
 
 /**
- * Records the last hour of this node in memory, one sample every ten seconds, for the console. `clock`: the wall clock,
- * for the time of a sample.
+ * Records the last hour in memory, one sample every ten seconds, for the console. `figures`: those of each process of
+ * the hub. `clock`: the wall clock, for the time of a sample.
  */
-export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
+export function startTrend({ figures, clock }: { figures: () => Promise<Figures[]>; clock: () => number }) {
   const samples: TrendSample[] = []
-  let before: Totals = { ...nothing, time: performance.now() }
-  const timer = setInterval(() => void take(), everySeconds * 1000).unref()
+  /** The last figures of each process, by its run. Those taken last are at the end. */
+  const before = new Map<string, Figures>()
+  let takenAt = performance.now()
+  const timer = setInterval(() => void take(), trendSeconds * 1000).unref()
 
   return {
-    everySeconds,
     /** The samples, oldest first. */
     samples: (): readonly TrendSample[] => samples,
     /** Completes the current sample now, and begins the next. */
@@ -53,40 +47,45 @@ export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => 
   }
 
   async function take(): Promise<void> {
-    const after = await totals()
-    const measured = after.measured - before.measured
-    const { p50, p99 } = metrics.latency.summary(measured)
+    const each = await figures()
+    const now = performance.now()
+    const grown = each.map((after) => growth(before.get(after.run), after))
+    const measured = grown.flatMap(({ samples }) => samples)
+    const outcomes = new Set(grown.flatMap(({ events }) => Object.keys(events)))
     samples.push({
       at: new Date(clock()).toISOString(),
-      seconds: Math.round(after.time - before.time) / 1000,
+      seconds: Math.round(now - takenAt) / 1000,
       events: Object.fromEntries(
-        Object.entries(after.events).map(([outcome, count]) => [
-          outcome,
-          count - (before.events[outcome] ?? 0),
-        ]),
+        [...outcomes].map((outcome) => [outcome, sum(grown, ({ events }) => events[outcome] ?? 0)]),
       ),
-      deliveries: after.deliveries - before.deliveries,
-      connections: (await metrics.connections.get()).values[0]?.value ?? 0,
-      p50: measured === 0 ? null : p50,
-      p99: measured === 0 ? null : p99,
-      exceeded: after.exceeded - before.exceeded,
+      deliveries: sum(grown, ({ deliveries }) => deliveries),
+      connections: sum(each, ({ connections }) => connections),
+      ...(measured.length === 0 ? { p50: null, p99: null } : percentiles(measured)),
+      exceeded: sum(grown, ({ exceeded }) => exceeded),
     })
     if (samples.length > keptSamples) samples.shift()
-    before = after
+    takenAt = now
+    for (const after of each) keep(after)
   }
 
-  async function totals(): Promise<Totals> {
-    const [events, deliveries, exceeded] = await Promise.all([
-      metrics.events.get(),
-      metrics.deliveries.get(),
-      metrics.budgetExceeded.get(),
-    ])
-    return {
-      time: performance.now(),
-      measured: metrics.latency.summary(0).count,
-      events: Object.fromEntries(events.values.map(({ labels, value }) => [String(labels.outcome), value])),
-      deliveries: deliveries.values[0]?.value ?? 0,
-      exceeded: exceeded.values[0]?.value ?? 0,
-    }
+  function keep(after: Figures): void {
+    before.delete(after.run)
+    before.set(after.run, after)
+    const [oldest] = before.keys()
+    if (before.size > keptProcesses && oldest !== undefined) before.delete(oldest)
+  }
+}
+
+/** What a process has counted since `before`. Undefined: since its start. */
+function growth(before: Figures | undefined, after: Figures) {
+  const since = (of: (figures: Figures) => number) => of(after) - (before ? of(before) : 0)
+  const measured = since((figures) => figures.measured)
+  return {
+    events: Object.fromEntries(
+      Object.keys(after.events).map((outcome) => [outcome, since(({ events }) => events[outcome] ?? 0)]),
+    ),
+    deliveries: since(({ deliveries }) => deliveries),
+    exceeded: since(({ exceeded }) => exceeded),
+    samples: after.samples.slice(Math.max(0, after.samples.length - measured)),
   }
 }

@@ -1,10 +1,11 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { access } from 'node:fs/promises'
+import { access, rename } from 'node:fs/promises'
 import { createServer } from 'node:net'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { appendToAudit, auditPath } from '../admin/audit.ts'
+import { appendToAudit, auditPath, syncDirectory } from '../admin/audit.ts'
 import { waitingName } from '../admin/backup/importing.ts'
 import { checkSocketPath, socketPathIn } from '../admin/socket.ts'
 import { ensureDataDirectory } from '../config/expected.ts'
@@ -13,6 +14,7 @@ import { inTimeOr } from '../store/deadline.ts'
 import { createLocks } from '../store/lock.ts'
 import { createCollection } from '../telemetry/collected.ts'
 import type { Log } from '../telemetry/log.ts'
+import { startTrend } from '../telemetry/trend.ts'
 import { openAdminDoor } from './admin-door.ts'
 import { createCounts } from './counts.ts'
 import { createLink, type Link } from './link.ts'
@@ -48,11 +50,11 @@ export async function runWorkers(of: {
   await ensureDataDirectory(dataDir)
   const adminSocket = socketPathIn(dataDir)
   await checkSocketPath(adminSocket)
-  await checkNoImport(dataDir)
 
   const running = new Map<number, Running>()
   const counts = createCounts((number, changes) => running.get(number)?.link.tell('count', changes))
   const collection = createCollection()
+  const trend = startTrend({ figures: () => allFigures(), clock: Date.now })
   const auditing = createLocks()
   let isStopping = false
   let exitCode = 0
@@ -65,7 +67,8 @@ export async function runWorkers(of: {
   cluster.schedulingPolicy = cluster.SCHED_RR
   const numbers = Array.from({ length: config.workers }, (_, index) => index + 1)
   const [first = 1, ...others] = numbers
-  // The first one makes what the others find: the development certificate, the form of the store.
+  await handOverImport(dataDir, directoryOf(first))
+  // The first one makes what the others find: the development certificate, the form of the store, what it imports.
   const hasFailed =
     (await started(first)) === 'failed' || (await Promise.all(others.map(started))).includes('failed')
   if (isStopping) return ended()
@@ -121,6 +124,9 @@ export async function runWorkers(of: {
       begin: () => ({
         config: { ...config, dataDir: directoryOf(number) },
         counts: counts.begin(number),
+        node: `${hostname()}:${process.pid}`,
+        dataDir,
+        uptime: process.uptime(),
       }),
       ready() {
         current.isReady = true
@@ -130,6 +136,7 @@ export async function runWorkers(of: {
       appendAudit: (line) => auditing.hold('', () => appendToAudit(auditPath(dataDir), line)),
       metrics: allMetrics,
       figures: () => allFigures(),
+      trend: trend.samples,
     } satisfies ToPrimary)
     const current: Running = { worker, link, isReady: false }
     running.set(number, current)
@@ -187,14 +194,17 @@ function none(): [] {
   return []
 }
 
-/** An import needs a store that nothing else uses: the workers would be in each other's way. */
-async function checkNoImport(dataDir: string): Promise<void> {
+/** Hands an export that waits in the data directory to the first worker, which takes it in before the others start. */
+async function handOverImport(dataDir: string, first: string): Promise<void> {
   const path = join(dataDir, waitingName)
   const waits = await access(path).then(
     () => true,
     () => false,
   )
-  if (waits) throw new Error(`an export waits in ${path}: start once with HUB_WORKERS=1, which takes it in`)
+  if (!waits) return
+  await ensureDataDirectory(first)
+  await rename(path, join(first, waitingName))
+  await syncDirectory(first)
 }
 
 /** The ports for all workers. A free one where the setting is 0: each worker would get another one. */

@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import type { SharedCounts } from '../listener/shared-counts.ts'
 import type { Collected, CollectedMetrics } from '../telemetry/collected.ts'
 import type { Figures } from '../telemetry/figures.ts'
+import type { Trend } from '../telemetry/trend.ts'
 import { createLink } from './link.ts'
 import type { ToPrimary, ToWorker } from './questions.ts'
 
@@ -10,12 +11,15 @@ const countMs = 10
 
 /** What a worker has of the other workers, through the primary. */
 export interface OtherWorkers {
+  /** All workers together: what operators call them, their data directory, and how long they have run, seconds. */
+  hub: { node: string; dataDir: string; uptime(): number }
   counts: SharedCounts
   appendAudit(line: string): Promise<void>
   metrics(): Promise<CollectedMetrics>
   figures(): Promise<Figures[]>
+  trend(): Promise<ReturnType<Trend['samples']>>
   /** Sets what this worker answers. */
-  answer(answers: { metrics(): Promise<Collected>; figures(): Figures }): void
+  answer(answers: { metrics(): Promise<Collected>; figures(): Promise<Figures> }): void
 }
 
 export type Worker = Awaited<ReturnType<typeof connectToPrimary>>
@@ -41,11 +45,13 @@ export async function connectToPrimary() {
   } satisfies ToWorker
   const primary = createLink<ToPrimary>((text) => process.send?.(text), own)
   process.on('message', primary.receive)
-  const { config, counts } = await primary.ask('begin')
+  const { config, counts, node, dataDir, uptime } = await primary.ask('begin')
+  const begun = performance.now()
   own.count(counts)
 
   const untold = new Map<string, number>()
   const siblings: OtherWorkers = {
+    hub: { node, dataDir, uptime: () => uptime + (performance.now() - begun) / 1000 },
     counts: {
       add(key, by) {
         if (untold.size === 0) setTimeout(tell, countMs)
@@ -56,6 +62,7 @@ export async function connectToPrimary() {
     appendAudit: async (line) => void (await primary.ask('appendAudit', line)),
     metrics: () => primary.ask('metrics'),
     figures: () => primary.ask('figures'),
+    trend: () => primary.ask('trend'),
     answer: (given) => {
       answers = given
     },

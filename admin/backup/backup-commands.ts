@@ -26,10 +26,12 @@ export function createBackupCommands(parts: {
   run: string
   /** Outcome of the import at this start. Undefined: no export waited. */
   imported: ImportOutcome | undefined
+  /** The hub has several workers (`HUB_WORKERS`): while one takes in an export, no other one may use the store. */
+  hasWorkers: boolean
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: ((reason: 'import') => void) | undefined
 }): Commands {
-  const { store, dataDir, audit, clock, run, imported, restart } = parts
+  const { store, dataDir, audit, clock, run, imported, hasWorkers, restart } = parts
   return {
     /** Answers with the lines of an export. */
     async export(_args, who) {
@@ -42,6 +44,10 @@ export function createBackupCommands(parts: {
 
     /** Makes the next start of the node import the offered file. With `restart`, the node restarts after the answer. */
     async import(_args, who) {
+      if (hasWorkers) {
+        const reason = 'a hub with several workers (HUB_WORKERS) takes in an export at its start only'
+        throw refusal(`${reason}: stop it, run hubctl import FILE --stopped, and start it`)
+      }
       const offered = join(dataDir, offeredName)
       await access(offered).catch(() => {
         throw refusal(`there is no file ${offered} on the machine of the node: run hubctl import there`)

@@ -19,6 +19,8 @@ export async function openStoreAtStart(
   of: {
     onGap: (reason: Error) => void
     redisCa: CurrentCa | undefined
+    /** The data directory of the hub, in which each of several workers has its own. */
+    dataDirOfHub: string
   },
 ) {
   // Makes sure first that no other node runs in this data directory. Otherwise, on Redis, `join` would remove the
@@ -31,7 +33,7 @@ export async function openStoreAtStart(
     async prepare(store) {
       const isNew = await migrate(store)
       imported = await importWaiting(store, config.dataDir, log)
-      await warnOfLeftBehind(store, config.dataDir, log)
+      await warnOfLeftBehind(store, of.dataDirOfHub, log)
       return isNew || imported !== undefined
     },
   })

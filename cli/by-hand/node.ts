@@ -49,14 +49,26 @@ export const audit: Partial<CommandOf<'audit'>> = {
 }
 
 function withUnits({ counters: _counters, ...status }: Result<'status'>) {
-  const { uptime, budget, certificate, memory } = status
+  const { uptime, budget, certificate, memory, workers } = status
   return {
     ...status,
     uptime: duration(uptime),
     budget: { ...budget, p50: milliseconds(budget.p50), p99: milliseconds(budget.p99) },
     certificate: { ...certificate, expiryDays: `${certificate.expiryDays} days` },
-    memory: { ...memory, rss: `${Math.round(memory.rss / 1024 / 1024)} MiB` },
+    memory: { ...memory, rss: mebibytes(memory.rss) },
+    ...(workers && {
+      workers: workers
+        .map((each) => {
+          const load = `${each.connections} connections, ${mebibytes(each.rss)}`
+          return `${each.node} for ${duration(each.uptime)}, ${load}`
+        })
+        .join('\n'),
+    }),
   }
+}
+
+function mebibytes(bytes: number): string {
+  return `${Math.round(bytes / 1024 / 1024)} MiB`
 }
 
 function milliseconds(value: number): string {

@@ -166,6 +166,7 @@ t.test('without its entry in the audit log nothing is exported or imported', asy
     clock: Date.now,
     run: '1',
     imported: undefined,
+    hasWorkers: false,
     restart: undefined,
   }
   const perform = createPerform({ commands: createBackupCommands(of), log: silent })

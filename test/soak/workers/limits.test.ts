@@ -1,0 +1,115 @@
+import { readFile } from 'node:fs/promises'
+import { connect as connectTcp } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect as connectTls, type TLSSocket } from 'node:tls'
+import t, { type Test } from 'tap'
+import { connect } from '../../clients.ts'
+import { openStream, type StreamReader } from '../../event-stream.ts'
+import { control, institutions, station } from '../../events.ts'
+import { until } from '../../nodes/fleet.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { areBack, startWorkers, workersOf } from './start-workers.ts'
+
+/*
+ * Limits hold for all workers together (`HUB_WORKERS`).
+ */
+
+const [own = ''] = institutions
+const livestream = station()
+
+t.test('limits of connections, behind a load balancer', { skip: withoutRedis }, async (t) => {
+  const limits = {
+    HUB_MAX_CONNECTIONS: '6',
+    HUB_MAX_CONNECTIONS_PER_ADDRESS: '4',
+    HUB_PROXY_PROTOCOL: 'true',
+    HUB_CONNECT_TIMEOUT: '300',
+  }
+  const { hub } = await startWorkers(t, limits)
+  const ca = await readFile(hub.caPath)
+  const open: TLSSocket[] = []
+  const enter = async (address: string) => {
+    const socket = await connectThrough(t, { port: hub.mqttPort, ca, address })
+    if (socket) open.push(socket)
+    // The other worker hears of it some milliseconds later.
+    await delay(100)
+    return socket !== undefined
+  }
+  for (let times = 0; times < 4; times++) t.ok(await enter('192.0.2.1'))
+  for (let times = 0; times < 4; times++) t.notOk(await enter('192.0.2.1'), 'the address has four')
+  for (let times = 0; times < 2; times++) t.ok(await enter('192.0.2.2'))
+  for (let times = 0; times < 4; times++) t.notOk(await enter('192.0.2.3'), 'there are six')
+  open.pop()?.destroy()
+  open.pop()?.destroy()
+  await delay(200)
+  t.ok(await enter('192.0.2.3'), 'a place is free again')
+
+  // A worker that dies frees its places.
+  for (const pid of workersOf(hub)) process.kill(pid, 'SIGKILL')
+  await until(() => areBack(hub, 2))
+  for (let times = 0; times < 4; times++) t.ok(await enter('192.0.2.1'))
+  t.notOk(await enter('192.0.2.1'))
+})
+
+t.test('streams of readers', { skip: withoutRedis }, async (t) => {
+  const { hub } = await startWorkers(t, { HUB_MAX_STREAMS: '3', HUB_PUBLIC_PAGE: 'true' })
+  const path = `/livestreams/${livestream.id}/stream`
+  const readers: StreamReader[] = []
+  for (let times = 0; times < 3; times++) {
+    readers.push(await openStream(t, hub, path))
+    // The other worker hears of it some milliseconds later.
+    await delay(100)
+  }
+  // Both workers are asked.
+  for (let times = 0; times < 4; times++) {
+    const reader = await openStream(t, hub, path)
+    await reader.until(() => reader.hasEnded())
+    t.match(reader.events, [{ event: 'bye' }], 'there is no room')
+  }
+  readers.pop()?.close()
+  await delay(200)
+  const next = await openStream(t, hub, path)
+  await next.until(() => next.named('ready').length > 0)
+})
+
+t.test('the publish rate of a credential', { skip: withoutRedis }, async (t) => {
+  const rate = 20
+  const { hub, ask, publisher } = await startWorkers(t, { HUB_PUBLISH_RATE: String(rate) })
+  const login = await publisher([own])
+  const studios = [await connect(t, hub, login), await connect(t, hub, login)]
+  const nodes = (await ask<{ node: string }[]>('clients.list')).map(({ node }) => node)
+  t.equal(new Set(nodes).size, 2, 'one is at each worker')
+  const each = 80
+  const began = performance.now()
+  await Promise.all(
+    studios.flatMap(({ client }, studio) =>
+      Array.from({ length: each }, (_, index) =>
+        client.publishAsync(
+          `inbox/${own}`,
+          JSON.stringify({ ...control(livestream), name: `${studio}-${index}` }),
+          { qos: 1 },
+        ),
+      ),
+    ),
+  )
+  const seconds = (performance.now() - began) / 1000
+  // A full bucket holds twice the rate. Workers tell each other after a tenth of a second what they took.
+  const burst = 2 * rate
+  t.comment(`${2 * each} events in ${seconds.toFixed(1)} s`)
+  t.ok((2 * each - burst) / seconds < 1.5 * rate, 'it is not that of two')
+})
+
+/** Connects like a load balancer, for a client with this address. Undefined: the hub lets it not in. */
+function connectThrough(
+  t: Test,
+  { port, ca, address }: { port: number; ca: Buffer; address: string },
+): Promise<TLSSocket | undefined> {
+  const socket = connectTcp({ port, host: '127.0.0.1' })
+  socket.write(`PROXY TCP4 ${address} 127.0.0.1 5000 ${port}\r\n`)
+  const tls = connectTls({ socket, servername: 'localhost', ca })
+  t.teardown(() => tls.destroy())
+  return new Promise((resolve) => {
+    tls.once('secureConnect', () => resolve(tls))
+    tls.once('error', () => resolve(undefined))
+    tls.once('close', () => resolve(undefined))
+  })
+}
