@@ -33,6 +33,7 @@ import { listenMqtt } from './broker/connection/listener.ts'
 import { openFanOut } from './broker/fanout/fanout.ts'
 import { createInbox } from './broker/publish.ts'
 import { openCertificates } from './certs/open.ts'
+import { openTicketKeys } from './certs/ticket-keys.ts'
 import { type CaFiles, openCaFiles } from './config/ca-files.ts'
 import { limitsOf, maskedConfig, trialSettings } from './config/config.ts'
 import { ensureDataDirectory, listening } from './config/expected.ts'
@@ -203,6 +204,7 @@ async function load({ config, log, options, reached, add }: Given) {
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }
   const checkStore = createStoreCheck({ store, state: storeState })
+  const tickets = add(await openTicketKeys({ store, isLeader: nodes.isLeader, clock, log }))
   const { proxyProtocol } = config
   const ask = createAskNode({ certificates, caPath: paths.tlsCa, proxyProtocol })
   const reach = add(watchReach({ nodes, state: storeState, ask, log }))
@@ -401,6 +403,7 @@ async function load({ config, log, options, reached, add }: Given) {
     metrics,
     ...ofHub,
     certificates,
+    tickets,
     opened,
     checkStore,
     reach,
@@ -525,6 +528,7 @@ async function listen(
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
       certificates,
+      tickets: parts.tickets,
       pipeline,
       topics,
       ...accounts,
@@ -607,6 +611,7 @@ async function listen(
     listenMqtt({
       ...mqttAt,
       certificates,
+      tickets: parts.tickets,
       bounds: mqttBounds,
       proxyProtocol: config.proxyProtocol,
       proxyFrom: config.proxyFrom,

@@ -16,6 +16,7 @@ import Fastify, {
   LogController,
 } from 'fastify'
 import type { Certificates } from '../certs/certificates.ts'
+import type { TicketKeys } from '../certs/ticket-keys.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createNetworks } from '../listener/networks.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
@@ -65,6 +66,7 @@ export async function listenHttps(parts: {
   host: string
   port: number
   certificates: Certificates
+  tickets: TicketKeys
   /** Bounds of HTTPS connections. A connection that becomes MQTT over WebSocket no longer counts here. */
   bounds: ConnectionBounds
   /** Bounds of MQTT connections, over TCP and over WebSocket. */
@@ -111,7 +113,7 @@ export async function listenHttps(parts: {
     // Long names must reach their route, which judges them.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
-      ...tlsOptions(certificates),
+      ...tlsOptions(certificates, parts.tickets),
       IncomingMessage: requestClass(routes),
       // `curl --http1.0` offers nothing else. Node's default has no `http/1.0`, and ends the handshake.
       ALPNProtocols: ['http/1.1', 'http/1.0'],

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
+import { type TicketKeys, ticketLifeSeconds } from '../certs/ticket-keys.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
@@ -19,10 +20,21 @@ import { tlsSettings } from './tls-settings.ts'
 const handshakeTimeout = 10_000
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
+/** What all TLS servers of all nodes have in common, so that a client resumes its session at each of them. */
+const resumption = {
+  sessionTimeout: ticketLifeSeconds,
+  // By default it follows from the path of the program.
+  sessionIdContext: 'now-playing-hub',
+}
+
 /** The options of every TLS server of the hub. */
-export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
+export function tlsOptions(
+  certificates: Pick<Certificates, 'current'>,
+  tickets: Pick<TicketKeys, 'current'>,
+) {
+  const context = { ...certificates.current(), ...tlsSettings, ...resumption, ticketKeys: tickets.current() }
   // Nagle's algorithm would hold a second small packet back for up to 40 ms.
-  return { ...certificates.current(), ...tlsSettings, handshakeTimeout, noDelay: true } satisfies TlsOptions
+  return { ...context, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
 /**
@@ -40,12 +52,13 @@ interface Client {
 
 /**
  * Adds the guards of every TLS server of the hub: limits before the handshake, client addresses behind a load balancer,
- * replaced certificates.
+ * replaced certificates and ticket keys.
  */
 export function guardServer(
   server: Server,
   parts: {
     certificates: Certificates
+    tickets: TicketKeys
     bounds: ConnectionBounds
     /**
      * One handshake (1 to 6 ms) begins in this many turns of the event loop. Node.js accepts one connection in each
@@ -62,7 +75,7 @@ export function guardServer(
     metrics: Metrics
   },
 ) {
-  const { certificates, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
+  const { certificates, tickets, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
   const { proxyFrom, isTrustedProxy = () => false } = parts
   const isBalancer = proxyFrom.length > 0 ? createNetworks(proxyFrom) : () => true
   /** Clients by the addresses and ports of both sides of their connection. */
@@ -71,10 +84,12 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const refused = createRefusedConnections({ log, metrics })
 
-  // With other keys than those of the other workers, no worker could resume the sessions of another one.
   certificates.onChange((pair) =>
-    server.setSecureContext({ ...pair, ...tlsSettings, ticketKeys: server.getTicketKeys() }),
+    server.setSecureContext({ ...pair, ...tlsSettings, ...resumption, ticketKeys: tickets.current() }),
   )
+  tickets.onChange((key) => server.setTicketKeys(key))
+  // In a worker, Node.js has just set the key with which the first worker once began to listen.
+  server.on('listening', () => server.setTicketKeys(tickets.current()))
   server.on('tlsClientError', failed)
   server.on('secureConnection', (socket: TLSSocket) => {
     const client = clients.get(endsOf(socket))

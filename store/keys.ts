@@ -227,6 +227,12 @@ export const storeKeys = {
       'kid',
     ),
   }),
+  ticketKey: family('ticket-key/current', {
+    holds: 'when it was made, and the key that encrypts the tickets of TLS sessions',
+    owner: 'certs',
+    isOfNodes: true,
+    value: matching(/^\d+ [A-Za-z0-9+/]{64}$/, 'a time and 48 bytes in Base64'),
+  }),
   subscription: family('subscription/{name}', {
     holds: 'a webhook: its livestream, URL and contact; whether it is disabled or paused',
     owner: 'delivery/webhook',

@@ -52,6 +52,11 @@ export const messages = {
     fields: ['err'],
     means: 'with `HUB_WORKERS`: most likely it is about to end',
   },
+  'the key of TLS tickets could not be replaced': {
+    level: 'warn',
+    fields: ['err'],
+    means: 'the store did not take it; the node tries again each minute, and clients resume with the old key',
+  },
   stopping: { level: 'info', fields: ['signal'], means: 'the node finishes what it has received, and ends' },
   'not stopped in time': {
     level: 'error',

@@ -1,5 +1,6 @@
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Certificates } from '../../certs/certificates.ts'
+import type { TicketKeys } from '../../certs/ticket-keys.ts'
 import type { ConnectionBounds } from '../../listener/connection-bounds.ts'
 import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -10,6 +11,7 @@ export async function listenMqtt(parts: {
   host: string
   port: number
   certificates: Certificates
+  tickets: TicketKeys
   /** Limits on open connections, shared with the listener of MQTT over WebSocket. */
   bounds: ConnectionBounds
   proxyProtocol: boolean
@@ -18,8 +20,8 @@ export async function listenMqtt(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { host, port, certificates, accept, log } = parts
-  const server = createServer(tlsOptions(certificates))
+  const { host, port, certificates, tickets, accept, log } = parts
+  const server = createServer(tlsOptions(certificates, tickets))
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 2 })
   server.on('secureConnection', (socket) => accept(socket, guard.addressOf(socket)))
   await new Promise<void>((resolve, reject) => {

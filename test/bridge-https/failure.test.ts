@@ -19,6 +19,7 @@ import { createConnectionBounds } from '../../listener/connection-bounds.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { temporaryDirectory } from '../start-hub.ts'
+import { lastingTicketKey } from '../ticket-keys.ts'
 import { openClient } from './api.ts'
 import { exchange } from './raw.ts'
 import { quickPasswords } from './users/quick-passwords.ts'
@@ -102,6 +103,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   ]
   const listener = await listenHttps({
     certificates,
+    tickets: lastingTicketKey(),
     routes,
     lifecycle,
     tokens,

@@ -18,6 +18,7 @@ import { createLoginLimit } from '../../listener/login-limit.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { temporaryDirectory } from '../start-hub.ts'
+import { lastingTicketKey } from '../ticket-keys.ts'
 import { quickPasswords } from './users/quick-passwords.ts'
 
 /** Serves these routes over HTTPS as a node does, until the test ends. */
@@ -53,6 +54,7 @@ export async function startRoutes(
   const bounds = createConnectionBounds({ maxConnections, maxConnectionsPerAddress: 0 })
   const listener = await listenHttps({
     certificates,
+    tickets: lastingTicketKey(),
     log,
     host: '127.0.0.1',
     port: 0,

@@ -13,6 +13,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import { secured } from '../bridge-https/raw.ts'
 import { connect } from '../clients.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
+import { lastingTicketKey } from '../ticket-keys.ts'
 import { clientHello } from './client-hello.ts'
 
 const overWebSocket = (hub: TestHub) => ({ protocol: 'wss', port: hub.httpsPort, path: '/mqtt' }) as const
@@ -158,7 +159,8 @@ async function startGuarded(t: Test) {
   const { cert, key } = await ensureDevelopmentCertificates(t.testdir())
   const certificates = createCertificates({ certPath: cert, keyPath: key, log: pino({ level: 'silent' }) })
   let replaceCertificate = () => {}
-  const server = createServer(tlsOptions(certificates))
+  const tickets = lastingTicketKey()
+  const server = createServer(tlsOptions(certificates, tickets))
   const begun: { from: string | undefined; turn: number }[] = []
   let turn = 0
   const count = () => {
@@ -176,6 +178,7 @@ async function startGuarded(t: Test) {
         certificates.onChange(listener)
       },
     },
+    tickets,
     turnsPerHandshake: 2,
     proxyProtocol: false,
     proxyFrom: [],
