@@ -45,6 +45,11 @@ export const goals: readonly Goal[] = [
     command: 'fanout --subscribers 1000 --runs 5 --peers hub,bare,bare-qos1',
   },
   {
+    row: 'delivery with two workers ÷ one',
+    goal: 'deliveries per CPU second ≥ 0.9',
+    command: 'workers',
+  },
+  {
     row: '10,000 retained values ÷ Mosquitto',
     goal: 'time ≤ 1.5',
     command: 'retained --runs 5 --peers hub,mosquitto',

@@ -20,12 +20,14 @@ import { slowReaders } from './scenarios/slow-readers.ts'
 import { start } from './scenarios/start.ts'
 import { streams } from './scenarios/streams.ts'
 import { week } from './scenarios/week.ts'
+import { workers } from './scenarios/workers.ts'
 
 /** The scenarios by their names in `npm run bench -- NAME …`. Without a name, all run. */
 export const scenarios: Record<string, Scenario> = {
   latency,
   cold,
   fanout,
+  workers,
   ingest,
   connect,
   idle,

@@ -55,6 +55,8 @@ export type PeerName =
   | 'hub'
   | 'before'
   | 'hub on Redis'
+  | 'one worker'
+  | 'two workers'
   | 'Mosquitto + validator'
   | 'NATS + validator'
   | 'plain Aedes'

@@ -1,6 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { NodeStart } from '../node.ts'
 import { freePort, type Ground } from './ground.ts'
 import { startHubPeer } from './hub.ts'
 import { startServer } from './installed.ts'
@@ -60,10 +61,11 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
 export async function startHubOnRedis(
   ground: Ground,
   env: Record<string, string> = {},
+  start: NodeStart = {},
 ): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined
-  const startBeside = () => startHubPeer(ground, { ...redis.env, ...env })
+  const startBeside = () => startHubPeer(ground, { ...redis.env, ...env }, start)
   const hub = await startBeside()
   return {
     ...hub,

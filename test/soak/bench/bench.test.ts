@@ -86,6 +86,19 @@ t.test(
   },
 )
 
+t.test('workers: a hub with two beside one with one', async (t) => {
+  const short = ['--subscribers', '4', '--seconds', '1', '--runs', '1', '--warm', '24', '--json']
+  const { rows } = JSON.parse((await bench('workers', ...short)).stdout).results.workers
+  t.strictSame(
+    rows.map((row: { case: string; system: string }) => `${row.system}: ${row.case}`),
+    ['0', '1'].flatMap((qos) =>
+      ['two workers', 'one worker'].map((system) => `${system}: 4 subscribers, QoS ${qos}`),
+    ),
+  )
+  for (const { figures } of rows) t.equal(figures.lost, 0)
+  t.ok(rows[0].ratios['one worker'].perSecond > 0)
+})
+
 t.test('--before says why a commit cannot be measured', async (t) => {
   await t.rejects(bench('latency', '--before', 'no-such-commit'), { code: 1, stderr: /no-such-commit/ })
 })

@@ -1,0 +1,32 @@
+import { readdir, readFile } from 'node:fs/promises'
+import type { Usage } from '../child.ts'
+import { usageOfProcess } from './installed.ts'
+import type { PeerName, StartPeer } from './peer.ts'
+import { startHubOnRedis } from './redis.ts'
+
+/** A hub on a Redis of its own, with so many workers. Its usage is that of all its processes, without Redis. */
+export function hubWithWorkers(count: number, name: PeerName): StartPeer {
+  return async (ground) => {
+    // The code of the bench would take the messages of the primary for its own.
+    const hub = await startHubOnRedis(ground, { HUB_WORKERS: String(count) }, { alone: true })
+    if (!hub) return undefined
+    const [pid = 0] = hub.pids
+    const workers = await childrenOf(pid)
+    return {
+      ...hub,
+      name,
+      pids: [...hub.pids, ...workers],
+      async usage(): Promise<Usage> {
+        const each = await Promise.all([pid, ...workers].map(usageOfProcess))
+        const sum = (of: keyof Usage) => each.reduce((total, usage) => total + usage[of], 0)
+        return { cpuMs: sum('cpuMs'), bytes: sum('bytes') }
+      },
+    }
+  }
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const threads = await readdir(`/proc/${pid}/task`)
+  const lists = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/children`, 'utf8'))
+  return (await Promise.all(lists)).flatMap((text) => (text.match(/\d+/g) ?? []).map(Number))
+}
