@@ -3,10 +3,11 @@ import { type Slots, slots } from '../queue/limits.ts'
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
 /**
- * Maximum number of idle connections of one HTTP client. Also the maximum number of its connections that still get the
- * rest of an answer.
+ * Maximum number of idle connections of one HTTP client: as many as an owner that delivers alone has under way. So the
+ * next event of a livestream with many webhooks needs no new TLS handshakes. Also the maximum number of the client's
+ * connections that still get the rest of an answer.
  */
-const maxIdle = 64
+const maxIdle = slots.healthy.total / 2
 /**
  * There are two clients: one for webhooks, one for plugin targets. Each can have `maxIdle` idle connections, and
  * `maxIdle` further connections that still get the rest of an answer.

@@ -159,17 +159,30 @@ export function createWebhooks(options: {
 /** Keeps at most `most` unused connections in all, however many endpoints there are. */
 class KeepingAgent extends Agent {
   readonly #most: number
+  readonly #unused = new Set<Duplex>()
 
   constructor(most: number, options: AgentOptions) {
     super(options)
     this.#most = most
   }
 
+  override createConnection(...args: Parameters<Agent['createConnection']>): Duplex | null | undefined {
+    const socket = super.createConnection(...args)
+    socket?.once('close', () => this.#unused.delete(socket))
+    return socket
+  }
+
   override keepSocketAlive(socket: Duplex): boolean {
-    const unused = Object.values(this.freeSockets).reduce((sum, sockets) => sum + (sockets?.length ?? 0), 0)
-    if (unused >= this.#most) return false
+    if (this.#unused.size >= this.#most) return false
     const isKept: unknown = super.keepSocketAlive(socket)
-    return isKept !== false
+    if (isKept === false) return false
+    this.#unused.add(socket)
+    return true
+  }
+
+  override reuseSocket(socket: Duplex, request: ClientRequest): void {
+    this.#unused.delete(socket)
+    super.reuseSocket(socket, request)
   }
 }
 

@@ -19,7 +19,7 @@ t.test(
     const table: [openFiles: number, incoming: number, outgoing: number, warnings: object[]][] = [
       [65_536, 20_000, maxSockets, []],
       [Infinity, 20_000, maxSockets, []],
-      [20_000, 7_020, maxSockets, [{ wanted: 20_000, openFiles: 20_000, room: 7_020 }]],
+      [20_000, 6_636, maxSockets, [{ wanted: 20_000, openFiles: 20_000, room: 6_636 }]],
       [1024, 320, 128, [{ wanted: 20_000, openFiles: 1024, room: 320 }]],
     ]
     for (const [openFiles, incoming, outgoing, warnings] of table) {
