@@ -572,6 +572,7 @@ async function listen(
       maxPacket: config.maxPacket,
       maxConnectPacket: config.maxConnectPacket,
       feed: feed.current,
+      silent: parts.watch.silent,
       logIn: createUserLogIn({ store, ...accounts, failures: config.loginFailures }),
       resetMail: createResetMail({
         server: mailServer(config, parts.cas),

@@ -84,6 +84,7 @@ export async function startBridge(
       pipeline: Pick<Pipeline, 'publishLegacy'>
       topics: Topics
       feed: () => Feed | undefined
+      silent: Parameters<typeof livestreamRoutes>[0]['silent']
       users: Users
       logIn: UserLogIn
       tokens: Tokens

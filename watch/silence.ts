@@ -37,6 +37,8 @@ export interface Heard {
  */
 export function createSilence() {
   const heard = new Map<string, Heard>()
+  /** Those that are silent: pages ask for them again and again. */
+  const silent = new Map<string, Heard>()
   const hub: Heard = { institutionId: '', gaps: emptyGaps(), since: 0, at: 0, from: 0, isSilent: false }
 
   return {
@@ -69,6 +71,7 @@ export function createSilence() {
         return false
       }
       known.institutionId = institutionId
+      silent.delete(livestreamId)
       return note(known, now)
     },
 
@@ -82,9 +85,12 @@ export function createSilence() {
       }
       const found: string[] = []
       for (const [livestreamId, one] of heard) {
-        if (now - one.at > forgottenMs) heard.delete(livestreamId)
-        else if (!one.isSilent && isOverdue(one, now)) {
+        if (now - one.at > forgottenMs) {
+          heard.delete(livestreamId)
+          silent.delete(livestreamId)
+        } else if (!one.isSilent && isOverdue(one, now)) {
           one.isSilent = true
+          silent.set(livestreamId, one)
           found.push(livestreamId)
         }
       }
@@ -100,12 +106,8 @@ export function createSilence() {
       return known?.isSilent ? known.at : undefined
     },
 
-    /** How many livestreams are silent. */
-    count(): number {
-      let count = 0
-      for (const { isSilent } of heard.values()) if (isSilent) count++
-      return count
-    },
+    /** The livestreams that are silent. */
+    silent: (): ReadonlyMap<string, Heard> => silent,
   }
 
   function isOverdue(one: Heard, now: number): boolean {

@@ -84,15 +84,16 @@ export async function openSilences(parts: {
 
     /** The livestreams that are silent. `since`: when their last event was accepted, milliseconds since the epoch. */
     silent(): { livestreamId: string; institutionId: string; since: number }[] {
-      return [...silence.all()].flatMap(([livestreamId, { institutionId, at, isSilent }]) =>
-        isSilent ? [{ livestreamId, institutionId, since: at }] : [],
-      )
+      return [...silence.silent()].map(([livestreamId, { institutionId, at }]) => {
+        return { livestreamId, institutionId, since: at }
+      })
     },
 
     /** The institution whose event of a livestream came last. */
     institutionOf: (livestreamId: string): string | undefined => silence.get(livestreamId)?.institutionId,
 
-    count: silence.count,
+    /** How many livestreams are silent. */
+    count: (): number => silence.silent().size,
 
     /** Writes what is not written yet. */
     async close(): Promise<void> {

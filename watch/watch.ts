@@ -90,6 +90,9 @@ export async function openWatch(
     /** Since when a livestream is silent for longer than usual, ISO 8601. Undefined: it is not. */
     silentSince: silences.silentSince,
 
+    /** The livestreams that are silent. `since`: when their last event was accepted, milliseconds since the epoch. */
+    silent: silences.silent,
+
     /** How many livestreams are silent. */
     silentCount: silences.count,
 

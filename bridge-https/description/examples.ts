@@ -66,6 +66,11 @@ export const livestreams = {
   trace: null,
 }
 
+export const silentLivestreams = {
+  livestreams: [{ id: livestreamId, since: '2026-01-31T11:42:00.000Z' }],
+  trace: null,
+}
+
 const playing = { event: track.kinds[0].name, ...track.example, id: messageId }
 
 export const livestreamNow = {

@@ -66,6 +66,19 @@ export const MqttCredential = Type.Object(
   { $id: 'MqttCredential', title: 'MqttCredential', examples: [examples.mqttCredential] },
 )
 
+export const SilentLivestreams = Type.Object(
+  {
+    livestreams: Type.Array(
+      Type.Object({
+        id: Type.String(),
+        since: Type.String({ format: 'date-time', description: 'when its last event was accepted' }),
+      }),
+    ),
+    trace,
+  },
+  { title: 'SilentLivestreams', examples: [examples.silentLivestreams] },
+)
+
 export const Livestreams = Type.Object(
   {
     institutions: Type.Array(

@@ -1,7 +1,7 @@
 import { livestreamsIn } from '../../acl/access.ts'
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
 import { refuseUntil } from '../answer.ts'
-import { Livestreams } from '../description/page-schemas.ts'
+import { Livestreams, SilentLivestreams } from '../description/page-schemas.ts'
 import { answerKept, type Kept, keepParts, notModified } from '../kept.ts'
 import type { Route } from './route.ts'
 
@@ -14,21 +14,29 @@ const perTurn = 1_000
  * The route that lists the livestreams with their names. Pages need this list, because events identify livestreams by
  * ids.
  */
-export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
+export function livestreamRoutes(parts: {
+  feed: () => Feed | undefined
+  /** Livestreams that are silent for longer than usual. `since`: of their last event, milliseconds since the epoch. */
+  silent: () => readonly { livestreamId: string; since: number }[]
+  isPagePublic: boolean
+}): Route[] {
   const listOf = keptLists()
+  const base = {
+    method: 'GET',
+    tag: 'Pages',
+    permission: 'subscribe',
+    strangers: parts.isPagePublic,
+    readers: true,
+    crossOrigin: true,
+  } as const
   return [
     {
-      method: 'GET',
+      ...base,
       path: '/livestreams',
       id: 'listLivestreams',
       summary: 'List the livestreams of the feed with their titles and institutions',
       description:
         'A node with a public page (`HUB_PUBLIC_PAGE`) answers without a token as well. Readers get the livestreams that their filters can match.',
-      tag: 'Pages',
-      permission: 'subscribe',
-      strangers: parts.isPagePublic,
-      readers: true,
-      crossOrigin: true,
       answers: {
         200: { description: 'The livestreams', schema: Livestreams },
         304: notModified,
@@ -40,6 +48,23 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
         const ids = livestreamsIn(filters)
         const list = ids ? makeList([...ids].flatMap((id) => feed.byId.get(id) ?? [])) : listOf(feed)
         return answerKept(await list, header)
+      },
+    },
+    {
+      ...base,
+      path: '/livestreams/silent',
+      id: 'listSilentLivestreams',
+      summary: 'List the livestreams that have had no event for longer than usual at this hour',
+      description: 'For whom `GET /livestreams` is.',
+      answers: { 200: { description: 'Those that are silent', schema: SilentLivestreams } },
+      handle({ filters }) {
+        const ids = livestreamsIn(filters)
+        const seen = parts.silent().filter(({ livestreamId }) => ids?.has(livestreamId) ?? true)
+        const livestreams = seen.map(({ livestreamId: id, since }) => ({
+          id,
+          since: new Date(since).toISOString(),
+        }))
+        return { status: 200, body: { livestreams, trace: null }, headers: { 'cache-control': 'no-store' } }
       },
     },
   ]

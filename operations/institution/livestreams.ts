@@ -43,7 +43,7 @@ const columns = [
   ['Livestream', 'livestreamId', '{externalId}'],
   'state',
   ['Plays', 'playing.title', '{playing.artist}'],
-  ['Last event', 'lastEventAt', 'silent since {silentSince}'],
+  ['Last event', 'lastEventAt', 'silent since {silentSince}', 'in a loop since {loopSince}'],
   ['Subscribers', 'subscribers'],
   ['Of all livestreams', 'subscribersOfAll'],
 ] as const
@@ -93,6 +93,7 @@ export const ownLivestreams = {
           ['Next', 'next.title', '{next.artist}'],
           ['Last event', 'lastEventAt'],
           'silentSince',
+          ['In a loop since', 'loopSince'],
           ['Subscribers', 'subscribers'],
           ['Subscribers of all livestreams', 'subscribersOfAll'],
           ['In the feed', 'isListed'],

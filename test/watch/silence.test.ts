@@ -102,7 +102,7 @@ t.test(
     speak(now + 11 * minutes)
     t.same(silence.look(now + 11 * minutes), ['urn:0'])
     t.same(silence.look(now + 12 * minutes), [])
-    t.equal(silence.count(), 1)
+    t.equal(silence.silent().size, 1)
     t.equal(silence.silentSince('urn:0'), monday + 9 * days)
     t.equal(silence.published('urn:0', 'urn:house', now + 20 * minutes), true)
     t.equal(silence.silentSince('urn:0'), undefined)

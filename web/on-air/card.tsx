@@ -3,6 +3,7 @@ import { controlsOn, upNext } from '../../client/now-playing.ts'
 import { Cover } from './cover.tsx'
 import { type Livestream, ticker } from './livestreams.ts'
 import { Progress } from './progress.tsx'
+import { Silence } from './silence.tsx'
 import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
@@ -32,6 +33,7 @@ export function Card({ livestream }: { livestream: Livestream }) {
             {controls.value}
           </p>
         )}
+        <Silence livestream={livestream} />
         <TrackTitle playing={playing} />
       </div>
       {(next || text?.text) && (

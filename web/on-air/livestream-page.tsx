@@ -13,6 +13,7 @@ import {
   ticker,
 } from './livestreams.ts'
 import { Progress } from './progress.tsx'
+import { Silence } from './silence.tsx'
 import { clockTime, clockTimeOn } from './times.ts'
 import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
@@ -85,6 +86,7 @@ function Hero({ livestream, institution }: { livestream: Livestream; institution
           {institution}
         </p>
         <Controls livestream={livestream} />
+        <Silence livestream={livestream} />
         <TrackTitle playing={playing} />
         {playing && <Progress track={playing} />}
       </div>

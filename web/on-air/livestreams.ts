@@ -5,6 +5,7 @@ import { problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsReader } from '../page/session.ts'
+import { followSilences } from './silences.ts'
 
 /** A livestream as the pages show it. */
 export interface Livestream {
@@ -52,6 +53,7 @@ export function follow(): () => void {
     ticker.value = now()
   }, tickMs)
   const endListing = followList()
+  const endSilences = followSilences()
   let waiting: [topic: string, payload: Uint8Array][] = []
   const connected = connect({
     filters: ['radio/#'],
@@ -67,6 +69,7 @@ export function follow(): () => void {
   return () => {
     clearInterval(timer)
     endListing()
+    endSilences()
     connected.close()
   }
 

@@ -1,0 +1,195 @@
+import { readFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { storeKeys } from '../../../store/keys.ts'
+import type { Livestream } from '../../../validator/feed/feed.ts'
+import { gapsAsText } from '../../../watch/gaps.ts'
+import { type Api, addUser, openApi, password } from '../../bridge-https/api.ts'
+import { startMailServer } from '../../bridge-https/users/mail-server.ts'
+import { writeConfig } from '../../bridge-https/users/write-config.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { letTimePass } from '../../passing-time.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../stores.ts'
+import { createBrowser, skip } from '../../web/browser.ts'
+
+/*
+ * Silence on whole hubs (open.md §7), with events over HTTPS: the clock of all nodes in this process is moved. They know
+ * from before that the livestreams usually have an event each four minutes.
+ */
+
+const time = letTimePass()
+const browser = createBrowser(t)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const [own = ''] = institutions
+const [a, b] = [station(0, 0), station(0, 1)]
+const contact = 'studio@kuestenfunk.example'
+const metricsToken = 'a-secret-of-metrics'
+const days = 24 * 3600_000
+
+/** A hub that has known for nine days how often its livestreams have events, and whose institution has a contact. */
+async function start(t: Test, store: StoreSettings) {
+  const home = await temporaryDirectory(t)
+  await learn(store, join(home, 'data'))
+  const mail = await startMailServer(t)
+  const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
+  const env = { ...store, HUB_CONFIG: await writeConfig(t, { smtp }), HUB_METRICS_TOKEN: metricsToken }
+  const hub = await startTestHub(t, env, home)
+  const api = await openApi(t, hub)
+  await hub.ask('institutions.contact', { institution: own, email: contact })
+  const [, token] = /confirm#token=([\w-]{43})/.exec((await mail.next()).text) ?? []
+  await api.call('POST', '/contact/confirm', { body: { token } })
+  const { email } = await addUser(hub, api, own)
+  return { hub, env, mail, api, email }
+}
+
+async function learn(store: StoreSettings, dataDir: string): Promise<void> {
+  await mkdir(dataDir, { recursive: true })
+  const opened = await openStoreOf(store, dataDir)
+  const now = Date.now()
+  const gaps = { minutes: new Uint16Array(168).fill(4), hour: Math.floor(now / 3600_000) }
+  const heard = {
+    institutionId: own,
+    gaps: gapsAsText(gaps),
+    hour: gaps.hour,
+    since: now - 9 * days,
+    at: now,
+  }
+  const value = JSON.stringify(heard)
+  await opened.commit(
+    [a, b].map(({ id }) => ({ put: storeKeys.heard.prefix + encodeURIComponent(id), value })),
+  )
+  await opened.close()
+}
+
+/** Publishes an event for each of these livestreams. A token lasts for an hour only. */
+async function speak(api: Api, email: string, ...livestreams: Livestream[]): Promise<void> {
+  const { json } = await api.call('POST', '/auth/login', { body: { email, password } })
+  for (const livestream of livestreams) {
+    const start = new Date(Date.now()).toISOString()
+    const { event, ...body } = playing(livestream, { start, playlistItemId: start })
+    const publish = () => api.call('POST', `/events/${event}`, { token: String(json.token), body })
+    const answer = await publish()
+    // The first event of a livestream makes its topic.
+    if (Object(answer.json.statuses).failed === 1) await publish()
+    else if (answer.status !== 201) throw new Error(`an event got ${answer.status} ${answer.text}`)
+  }
+}
+
+/** What each place says of the silent livestreams, as their ids. */
+async function silentAt(hub: Awaited<ReturnType<typeof startTestHub>>, api: Api, email: string) {
+  const { json } = await api.call('POST', '/auth/login', { body: { email, password } })
+  const token = String(json.token)
+  const newest = await hub.ask<{ livestream: { id: string }; silentSince: string | null }[]>('events.newest')
+  const owned = (await api.call('GET', '/institution/livestreams', { token })).json
+  const listed = (await api.call('GET', '/livestreams/silent', { token })).json
+  const { text } = await api.call('GET', '/metrics', { token: metricsToken })
+  return {
+    hubctl: newest.filter(({ silentSince }) => silentSince !== null).map(({ livestream }) => livestream.id),
+    institution: (owned as unknown as { livestreamId: string; state: string }[])
+      .filter(({ state }) => state === 'silent')
+      .map(({ livestreamId }) => livestreamId),
+    page: (listed.livestreams as { id: string }[]).map(({ id }) => id),
+    metric: Number(/^hub_silent_livestreams (\d+)/m.exec(text)?.[1]),
+  }
+}
+
+const everywhere = (...ids: string[]) => ({ hubctl: ids, institution: ids, page: ids, metric: ids.length })
+
+onEachStore(
+  'a livestream that falls silent is marked everywhere, mailed once, and heard again',
+  async (t, store) => {
+    const { hub, mail, api, email } = await start(t, store)
+    await speak(api, email, a, b)
+    time.pass(8)
+    await speak(api, email, b)
+    t.same(await silentAt(hub, api, email), everywhere())
+    time.pass(3)
+    t.same(await silentAt(hub, api, email), everywhere(a.id))
+    const told = await mail.next()
+    t.same(told.to, [contact])
+    t.match(told.text, /1 livestream silent/)
+    t.match(told.text, a.id)
+    t.notMatch(told.text, b.id)
+    time.pass(3)
+    t.equal(mail.count(), 2, 'one to confirm, one that tells')
+    await speak(api, email, a, b)
+    t.same(await silentAt(hub, api, email), everywhere())
+    const lines = hub.lines.filter(({ livestream }) => livestream === a.id).map(({ msg }) => msg)
+    t.match(lines, ['a livestream is silent', 'a livestream speaks again'])
+  },
+)
+
+onStore('redis', 'two nodes mark the same livestream, and mail once', async (t, store) => {
+  const one = await start(t, store)
+  const two = await startTestHub(t, one.env)
+  const other = await openApi(t, two)
+  await speak(one.api, one.email, a)
+  await speak(other, one.email, b)
+  time.pass(8)
+  await speak(other, one.email, b)
+  const both = [
+    [one.hub, one.api],
+    [two, other],
+  ] as const
+  for (const [hub, api] of both) t.same(await silentAt(hub, api, one.email), everywhere())
+  time.pass(3)
+  for (const [hub, api] of both) t.same(await silentAt(hub, api, one.email), everywhere(a.id))
+  t.match((await one.mail.next()).text, /1 livestream silent/)
+  await one.hub.close()
+  time.pass(16)
+  await two.close()
+  t.equal(one.mail.count(), 2)
+})
+
+t.test(
+  'the on-air page says since when a livestream is silent, until it speaks again',
+  { skip },
+  async (t) => {
+    const { hub, api, email } = await start(t, {})
+    await speak(api, email, a, b)
+    const spoken = Date.now()
+    time.pass(8)
+    await speak(api, email, b)
+    time.pass(3)
+    const { page, problems } = await browser.open(t, hub)
+    const card = page.getByRole('listitem').filter({ hasText: a.title }).first()
+    const mark = card.getByText(/^Silent since /)
+    await mark.waitFor()
+    const clock = await page.evaluate<string>(
+      `new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' }).format(${spoken})`,
+    )
+    t.match(await mark.textContent(), clock)
+    t.equal(await page.getByText(/^Silent since /).count(), 1, 'no other livestream is')
+    await findNothing(t, page, 'board')
+    await card.getByRole('link').click()
+    await page
+      .locator('.hero')
+      .getByText(/^Silent since /)
+      .waitFor()
+    await findNothing(t, page, 'livestream')
+    await speak(api, email, a)
+    await page.getByText(/^Silent since /).waitFor({ state: 'detached' })
+    t.same(problems, [])
+  },
+)
+
+/** Axe finds nothing, on narrow and wide screens, light and dark. */
+async function findNothing(t: Test, page: Page, what: string): Promise<void> {
+  await page.evaluate(axe)
+  for (const width of [360, 1920]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const violations = await page.evaluate<unknown[]>(
+        'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
+      )
+      t.same(violations, [], `${what}, ${width} px, ${colorScheme}`)
+      if (process.env.SHOTS)
+        await page.screenshot({ path: `${process.env.SHOTS}/silent-${what}-${width}-${colorScheme}.png` })
+    }
+  }
+}
