@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { Report } from '../../../validator/messages.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { startFleet } from '../../nodes/fleet.ts'
@@ -40,6 +41,39 @@ t.test('a pair of rebroadcasters is warned in the reports of both, and marked', 
       { livestream: b.id, with: a.id },
     ],
   )
+})
+
+t.test('over HTTPS the answer warns, and what comes in over MQTT counts, too', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const user = await addUser(hub, api, idOf(a))
+  const publisher = await connectPublisher(t, hub, await hub.publisher([idOf(b)]), idOf(b))
+  const { event: name, ...song } = playing(a)
+  const post = async () => {
+    const { status, json } = await api.call('POST', `/events/${name}`, { token: user.token, body: song })
+    return { status, codes: codes(json.warnings as { errorCode: string }[] | undefined) }
+  }
+  // The first event of a livestream makes its topic.
+  await post()
+  const answers: Awaited<ReturnType<typeof post>>[] = []
+  const reports: Report[] = []
+  for (let round = 0; round < 5; round++) {
+    answers.push(await post())
+    reports.push(await publisher.publish({ event: name, ...song, services: [serviceOf(b)] }))
+  }
+  const expected = [[], [], [], ['loop.echo'], ['loop.echo']]
+  t.same(
+    answers.map(({ codes }) => codes),
+    expected,
+  )
+  t.same(
+    reports.map(({ warnings }) => codes(warnings)),
+    expected,
+  )
+  for (const { status } of answers) t.equal(status, 201, 'nothing is blocked')
+  const { json } = await api.call('GET', `/institution/livestreams/${a.id}`, { token: user.token })
+  t.match(json, { livestreamId: a.id, loopSince: /^20/ })
+  t.notMatch(JSON.stringify(json), b.id, 'nothing of the other house')
 })
 
 t.test('with HUB_LOOPS=off nobody is warned', async (t) => {
