@@ -1,10 +1,10 @@
 import { laneOf, livestreamsOf } from './lane-of.ts'
-import { firstOf, isDue, type Queue, type Waiting } from './queue.ts'
+import { byLaneOf, firstOf, isDue, type Queue, type Waiting } from './queue.ts'
 import type { WorkItem } from './work-item.ts'
 
 /** The lanes of a queue that have items. */
-export function lanesOf({ byLane, aside }: Queue): Set<string> {
-  return new Set([...byLane.keys(), ...aside.map(laneOf)])
+export function lanesOf(queue: Queue): Set<string> {
+  return new Set([...byLaneOf(queue).keys(), ...queue.aside.map(laneOf)])
 }
 
 /** Like `waitingIn`, for one lane. `isBlocked`: its first item waits for items of other lanes. */
@@ -24,12 +24,10 @@ export function waitingInLane(queue: Queue, lane: string, now: number): Waiting 
 }
 
 /** The first items of a lane, at most two. One for several livestreams waits for those before it in their lanes. */
-function firstTwo(
-  { inOrder, byLane, ofSeveral }: Queue,
-  lane: string,
-): { found: WorkItem[]; isBlocked: boolean } {
+function firstTwo(queue: Queue, lane: string): { found: WorkItem[]; isBlocked: boolean } {
+  const { inOrder, ofSeveral } = queue
   // Behind a lane that hangs, thousands of items may wait: a search would take milliseconds.
-  if (ofSeveral === 0) return { found: byLane.get(lane)?.slice(0, 2) ?? [], isBlocked: false }
+  if (ofSeveral === 0) return { found: byLaneOf(queue).get(lane)?.slice(0, 2) ?? [], isBlocked: false }
   const before = new Set<string>()
   let isAllBlocked = false
   let isBlocked = false

@@ -5,8 +5,8 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 export interface Queue {
   /** The items that the hub tries one after the other, in the order of acceptance. */
   inOrder: WorkItem[]
-  /** The same by lane. */
-  byLane: Map<string, WorkItem[]>
+  /** The same by lane, as soon as somebody has asked for a lane: most queues have none (`byLaneOf`). */
+  byLane?: Map<string, WorkItem[]>
   /** How many of them are not for exactly one livestream. */
   ofSeveral: number
   /** Items that the hub set aside after too many refusals, and tries out of order. */
@@ -59,7 +59,6 @@ export interface QueueLength {
 export function emptyQueue(): Queue {
   return {
     inOrder: [],
-    byLane: new Map(),
     ofSeveral: 0,
     aside: [],
     dead: [],
@@ -106,10 +105,24 @@ export function addTo(queue: Queue, item: WorkItem): void {
     return
   }
   place(inOrder, item)
-  const lane = byLane.get(laneOf(item)) ?? []
-  place(lane, item)
-  byLane.set(laneOf(item), lane)
+  if (byLane) addToLane(byLane, item)
   if (isOfSeveral(item)) queue.ofSeveral++
+}
+
+/** The items of a queue that are not aside, by lane. */
+export function byLaneOf(queue: Queue): ReadonlyMap<string, readonly WorkItem[]> {
+  if (queue.byLane) return queue.byLane
+  const byLane = new Map<string, WorkItem[]>()
+  for (const item of queue.inOrder) addToLane(byLane, item)
+  queue.byLane = byLane
+  return byLane
+}
+
+function addToLane(byLane: Map<string, WorkItem[]>, item: WorkItem): void {
+  const name = laneOf(item)
+  const lane = byLane.get(name)
+  if (lane) place(lane, item)
+  else byLane.set(name, [item])
 }
 
 function place(items: WorkItem[], item: WorkItem): void {
@@ -121,15 +134,15 @@ function place(items: WorkItem[], item: WorkItem): void {
   items.splice(before + 1, 0, item)
 }
 
-/** Removes an item from its lane, or puts `changed` in its place. */
+/** Removes an item of `inOrder` from its lane, or puts `changed` in its place. */
 function changeInLane(queue: Queue, item: WorkItem, ...changed: WorkItem[]): void {
-  const name = laneOf(item)
-  const lane = queue.byLane.get(name) ?? []
-  const index = lane.findIndex((other) => isSame(other, item))
-  if (index < 0) return
-  lane.splice(index, 1, ...changed)
-  if (lane.length === 0) queue.byLane.delete(name)
   if (changed.length === 0 && isOfSeveral(item)) queue.ofSeveral--
+  const name = laneOf(item)
+  const lane = queue.byLane?.get(name)
+  if (!lane) return
+  const index = lane.findIndex((other) => isSame(other, item))
+  if (index >= 0) lane.splice(index, 1, ...changed)
+  if (lane.length === 0) queue.byLane?.delete(name)
 }
 
 function isOfSeveral(item: WorkItem): boolean {

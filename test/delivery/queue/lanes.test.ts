@@ -42,10 +42,12 @@ t.test(
   async (t) => {
     let several = 0
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      fc.property(fc.array(step, { maxLength: 60 }), fc.nat({ max: 60 }), (steps, asked) => {
         const queue = emptyQueue()
         const added = new Map<number, WorkItem>()
-        for (const one of steps) {
+        for (const [nth, one] of steps.entries()) {
+          // From then on, the lanes are kept.
+          if (nth === asked) lanesOf(queue)
           if ('add' in one) {
             if (added.has(one.add)) continue
             const made = item(one.add, one.livestreams)
