@@ -97,7 +97,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
   })
   const moment = () => ({ now: steadyClock(), elapsed: performance.now() })
   const knownEvents = createKnownEvents({ journal, retained: parts.retained, moment })
-  for (const name of queues.names()) for (const item of queues.items(name)) knownEvents.noteItem(item)
+  for (const item of queues.everyItem()) knownEvents.noteItem(item)
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
   const clients = createHttpsClients({

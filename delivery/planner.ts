@@ -2,9 +2,10 @@ import type { Accepted, WorkPlanner } from '../validator/settlement.ts'
 import { enabledTargets, type PluginTarget, queueOf } from './plugins/targets.ts'
 import type { WorkGroup } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
-import { attributesOf, coversKind, coversType } from './webhook/selected.ts'
+import { attributesOf } from './webhook/selected.ts'
 import { isOfBeginning, type PushSubscription } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
+import { createWanting } from './webhook/wanting.ts'
 import { distances, elementOf } from './worth/element.ts'
 
 /** Decides to which webhooks and plugin targets the hub sends an accepted event. */
@@ -16,6 +17,7 @@ export function createPlanner(parts: {
   whyClosed: () => string | undefined
 }): WorkPlanner {
   const { subscriptions, targets, queues, whyClosed } = parts
+  const wantingOf = createWanting(subscriptions)
 
   return {
     withWebhooks: subscriptions.topics,
@@ -31,45 +33,42 @@ export function createPlanner(parts: {
   function toWebhooks(accepted: Accepted, isRepeated: boolean): WorkGroup[] {
     const { event, id, kind, livestreamIds } = accepted
     if (whyClosed() !== undefined) return []
-    const wanting = (livestreamId: string) =>
-      subscriptions
-        .ofTopic(livestreamId)
-        .filter((one) => coversKind(one, kind) && coversType(one, kind, event))
-        .filter((one) => !(isRepeated && isOfBeginning(one, id)))
+    const isLeftOut = isRepeated ? (one: PushSubscription) => isOfBeginning(one, id) : undefined
     const several = new Map<PushSubscription, number[]>()
     const groups = livestreamIds.flatMap((livestreamId, nth) => {
-      const owed: PushSubscription[] = []
-      for (const one of wanting(livestreamId)) {
-        if (one.livestreams === undefined) owed.push(one)
-        else several.set(one, [...(several.get(one) ?? []), nth])
-      }
-      return groupOf(accepted, livestreamId, owed, [nth])
+      const wanting = wantingOf(livestreamId, kind, event, isLeftOut)
+      for (const one of wanting.several) several.set(one, [...(several.get(one) ?? []), nth])
+      const { alone: queues, example, isJudged } = wanting
+      return example ? [groupOf(accepted, { scope: livestreamId, queues, example, isJudged }, [nth])] : []
     })
     // An event for several livestreams of a webhook is one item.
-    return [...groups, ...[...several].flatMap(([one, nths]) => groupOf(accepted, one.name, [one], nths))]
+    const ofSeveral = [...several].map(([one, nths]) => {
+      const isJudged = one.maxAge === 'element'
+      return groupOf(accepted, { scope: one.name, queues: [one.name], example: one, isJudged }, nths)
+    })
+    return [...groups, ...ofSeveral]
   }
 
   /** The items of webhooks that get the event for the same livestreams: `nths` of it. */
   function groupOf(
     { event, kind, institutionId, livestreamIds }: Accepted,
-    scope: string,
-    owed: readonly PushSubscription[],
+    webhooks: {
+      scope: string
+      queues: readonly string[]
+      /** One of the webhooks: all get the same attributes. */
+      example: PushSubscription
+      /** Whether one of them asks when the event is over. */
+      isJudged: boolean
+    },
     nths: readonly number[],
-  ): WorkGroup[] {
-    const [first] = owed
+  ): WorkGroup {
+    const { scope, queues, example, isJudged } = webhooks
     const [nth = 0] = nths
-    if (!first) return []
     const ids = nths.flatMap((one) => livestreamIds[one] ?? [])
-    const details = attributesOf(first, { event: kind.name, livestreamIds: ids, institutionId })
+    const details = attributesOf(example, { event: kind.name, livestreamIds: ids, institutionId })
     const distances = Object.fromEntries(nths.map((one) => [livestreamIds[one], one - nth]))
-    const isJudged = owed.some(({ maxAge }) => maxAge === 'element')
     const element = isJudged ? elementOf(event, kind, distances) : undefined
-    const items = owed.map(({ name, maxAge }) => ({
-      queue: name,
-      details,
-      ...(element && maxAge === 'element' && { element }),
-    }))
-    return [{ scope, content: { nth }, items }]
+    return { scope, content: { nth }, queues, details, element }
   }
 
   /** One item for each plugin target, however many livestreams the event has. */
@@ -81,7 +80,9 @@ export function createPlanner(parts: {
       scope: queueOf(type),
       // The messages for all livestreams have the same payload.
       content: { nth: 0 },
-      items: [{ queue: queueOf(type), details: { plugin, institutionId }, element }],
+      queues: [queueOf(type)],
+      details: { plugin, institutionId },
+      element,
     }))
   }
 }

@@ -34,7 +34,9 @@ export function createPushedWork(parts: {
             {
               scope: queue,
               content: { payload },
-              items: [{ queue, details: { plugin, institutionId }, ...elementIn(event) }],
+              queues: [queue],
+              details: { plugin, institutionId },
+              ...elementIn(event),
             },
           ],
         }),

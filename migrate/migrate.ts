@@ -1,6 +1,7 @@
 import type { Dumpable, Store } from '../store/store.ts'
-import { formatChange, isPresentFormat } from '../store/stored-value.ts'
+import { formatChange, formatOf, presentFormat } from '../store/stored-value.ts'
 import { refuseBeforeJournal } from './before-journal.ts'
+import { takeOverOwnItems } from './before-shared-items.ts'
 import { removeCopiedFeeds } from './copied-feeds.ts'
 
 /*
@@ -11,10 +12,15 @@ import { removeCopiedFeeds } from './copied-feeds.ts'
 /**
  * Brings a store into the form of this release, before other code reads the store. Resolves with whether the store was
  * new. Rejects if this release cannot read the store, and has changed nothing then: a newer release has written it, or
- * one from before the journal.
+ * one from before the journal, or nodes of a former release use it. `others`: the names of the other nodes that use it.
  */
-export async function migrate(store: Store & Dumpable): Promise<boolean> {
-  if (await isPresentFormat(store)) {
+export async function migrate(
+  store: Store & Dumpable,
+  others: () => Promise<readonly string[]>,
+): Promise<boolean> {
+  const format = await formatOf(store)
+  if (format !== undefined) {
+    if (format !== presentFormat) await takeOverOwnItems(store, others)
     await removeCopiedFeeds(store)
     return false
   }

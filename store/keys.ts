@@ -95,6 +95,8 @@ const item = {
   refusals: number,
   attempts: list(attempt),
 }
+const { sequence, messageId, details, enqueuedAt } = item
+const sharedItem = { sequence, messageId, details, enqueuedAt, set: text }
 const outgoing = headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))
 const maxAge = eitherOf(integer(1), oneOf('element'))
 const element = object(
@@ -483,6 +485,30 @@ export const storeKeys = {
     content: 'waiting deliveries',
     numbered: 'value',
     value: positioned(object(item, timesOfItem), 'sequence'),
+  }),
+  workShared: family('work-shared/{position}', {
+    holds: 'a message that waits for several webhooks, and in which set of queues',
+    owner: 'delivery/queue',
+    content: 'waiting deliveries of several webhooks',
+    numbered: 'key',
+    value: json(object(sharedItem, { element })),
+  }),
+  workSet: family('work-set/{set}', {
+    holds: 'the names of queues in which messages wait alike',
+    owner: 'delivery/queue',
+    value: json(list(text)),
+  }),
+  workSetUsed: family('work-set-used/{set}', {
+    holds: 'the position of the last message that waits in a set of queues',
+    owner: 'delivery/queue',
+    numbered: 'value',
+    value: matching(/^\d{16}$/, position),
+  }),
+  workPlace: family('work-place/{queue}', {
+    holds: 'up to which position no message of `work-shared/` waits in the queue any more',
+    owner: 'delivery/queue',
+    passed: (value) => [Number(value)],
+    value: matching(/^\d{16}$/, position),
   }),
   workDead: family('work-dead/{queue}/{sequence}', {
     holds: 'a dead letter, with its payload',

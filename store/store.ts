@@ -123,7 +123,7 @@ export type StateChange =
   | ({ put: string; value: Buffer | string; order?: Order | undefined; numbered?: Numbered } & Conditional)
   | ({ del: string; order?: Order | undefined } & Conditional)
   /** No change, only a condition. */
-  | { check: string; when: Condition }
+  | { check: string; when: Condition; onlyOthers?: true }
 
 export type ConditionalChange = StateChange & { when: Condition }
 

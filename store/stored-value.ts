@@ -49,20 +49,22 @@ export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): {
 }
 
 /** The store format of this release. 3.0.0-beta.1 stored no format. */
-export const presentFormat = 2
+export const presentFormat = 3
+/** The formats that this release reads: `migrate/before-shared-items.ts`. */
+export const readFormats: readonly number[] = [2, presentFormat]
 
 /** Key of the store format. No range contains a key without `/`. */
 export const formatKey = storeKeys.format.prefix
 
 /**
- * Whether the store has the format of this release. False: it is new, or 3.0.0-beta.1 wrote it. Rejects if a newer
- * release wrote it.
+ * The format of a store, one of `readFormats`. Undefined: it is new, or 3.0.0-beta.1 wrote it. Rejects if a newer release
+ * wrote it.
  */
-export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
+export async function formatOf(store: Pick<Store, 'get'>): Promise<number | undefined> {
   const stored = await store.get(formatKey)
-  if (stored === undefined) return false
+  if (stored === undefined) return undefined
   const format = stored.toString()
-  if (format === String(presentFormat)) return true
+  if (readFormats.map(String).includes(format)) return Number(format)
   throw new Error(
     `a newer release has written the store: it has format ${format}, this release reads ${presentFormat}. Install that release again, or restore a backup`,
   )

@@ -15,6 +15,8 @@ const forgottenAtOnce = 2
 /** Maximum number of decisions about one event: see `decideWithRetries`. */
 const maxDecisions = 3
 const { prefix } = storeKeys.workSeen
+/** A condition on one of these keys fails because another node was first. Then the event is decided again. */
+const decidedAgain = [prefix, storeKeys.workSet.prefix]
 /**
  * If at least one service of an event was left out, the event has a second mark. The key of this mark ends in `in
  * part`. The key of a mark for work ends in a livestream id or a queue name, and none of these is called `in part`.
@@ -213,8 +215,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
 /**
  * Calls `decide`, which decides about an event and stores the decision. Calls `decide` again if the commit failed
- * because of a mark. In that case another node was first, or an equal event was not stored. Rejects after
- * `maxDecisions` calls, and at once with any other error.
+ * because of a mark: another node was first, or an equal event was not stored. The same if another node has removed the
+ * set of queues that the event was to name. Rejects after `maxDecisions` calls, and at once with any other error.
  */
 export async function decideWithRetries<Result>(
   decide: (isAgain: boolean) => Promise<Result>,
@@ -223,8 +225,9 @@ export async function decideWithRetries<Result>(
     try {
       return await decide(decisions > 1)
     } catch (error) {
-      const isMarked = error instanceof ConditionFailed && error.key.startsWith(prefix)
-      if (!isMarked || decisions === maxDecisions) throw error
+      const key = error instanceof ConditionFailed ? error.key : ''
+      const isOvertaken = decidedAgain.some((one) => key.startsWith(one))
+      if (!isOvertaken || decisions === maxDecisions) throw error
     }
   }
 }

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { isOfNodes, positionsIn, problemOf } from '../../store/records.ts'
 import type { StoredRecord } from '../../store/store.ts'
-import { counterKey, presentFormat } from '../../store/stored-value.ts'
+import { counterKey, presentFormat, readFormats } from '../../store/stored-value.ts'
 
 /*
  * An export is a gzip file of JSON lines: a header, pages of records, an end. To restore a store, apply the records in
@@ -186,9 +186,9 @@ function recordOf(row: unknown): StoredRecord {
 function headerOf(value: unknown): Header {
   const { export: made, version, format, release, at, from } = Object(value)
   if (made !== maker) throw new UnusableFile('the file is no export of a now-playing hub')
-  if (version !== fileVersion || format !== presentFormat) {
+  if (version !== fileVersion || !readFormats.includes(format)) {
     const written = `a store of format ${JSON.stringify(format)}, in a file of version ${JSON.stringify(version)}`
-    const reads = `this release reads format ${presentFormat} and version ${fileVersion}`
+    const reads = `this release reads format ${readFormats.join(' or ')} and version ${fileVersion}`
     throw new UnusableFile(
       `another release (${JSON.stringify(release)}) has written it: ${written}; ${reads}`,
     )

@@ -7,6 +7,7 @@ import { checkSocketPath, socketPathIn } from '../socket.ts'
 import { isImporting } from './import-mark.ts'
 import { type ImportOutcome, importWaiting } from './importing.ts'
 import { warnOfLeftBehind } from './left-behind.ts'
+import { nodesOf } from './stored-content.ts'
 
 /**
  * Opens the store of a node, brings it into the form of this release, and imports a waiting export. `imported`: the
@@ -31,7 +32,7 @@ export async function openStoreAtStart(
     onGap: of.onGap,
     redisCa: of.redisCa,
     async prepare(store) {
-      const isNew = await migrate(store)
+      const isNew = await migrate(store, () => nodesOf(store, config.dataDir))
       imported = await importWaiting(store, config.dataDir, log)
       await warnOfLeftBehind(store, of.dataDirOfHub, log)
       return isNew || imported !== undefined

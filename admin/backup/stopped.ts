@@ -5,7 +5,7 @@ import type { Config } from '../../config/settings.ts'
 import { version } from '../../config/version.ts'
 import { refuseBeforeJournal } from '../../migrate/before-journal.ts'
 import { openUnused } from '../../store/open.ts'
-import { isPresentFormat } from '../../store/stored-value.ts'
+import { formatOf } from '../../store/stored-value.ts'
 import { exported } from './exporting.ts'
 import { membersOf } from './stored-content.ts'
 
@@ -18,7 +18,7 @@ export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
   await checkOwner(config)
   const store = await openUnused(config)
   try {
-    if (!(await isPresentFormat(store))) {
+    if ((await formatOf(store)) === undefined) {
       await refuseBeforeJournal(store)
       throw new Error('the store is empty: start a node once')
     }

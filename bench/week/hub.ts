@@ -40,7 +40,10 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const onGap = (reason: Error) => {
     throw reason
   }
-  const { store, nodes, join, close } = await openStore(config, 'week', log, { onGap, prepare: migrate })
+  const { store, nodes, join, close } = await openStore(config, 'week', log, {
+    onGap,
+    prepare: (of) => migrate(of, async () => []),
+  })
   const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
   const calls = createCalls({ store, nodes })
   const access = {

@@ -1,9 +1,10 @@
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
-import { currentOf, isSame, replaceIn } from './queue.ts'
+import { currentOf, isSame } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
+import { isOvertaken, type Transitions, untilUnchanged } from './transitions.ts'
 import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
-import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-records.ts'
+import { deadPrefix, removal, workPrefix } from './work-records.ts'
 
 /** An item keeps this many of its newest attempts. */
 const maxAttempts = 20
@@ -11,21 +12,28 @@ const maxAttempts = 20
 /** Changes an item after an attempt. `alongside`: further changes for the same commit. */
 export function createAttemptedItems(parts: {
   store: Store
-  inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
+  inMemory: Pick<QueuesInMemory, 'get' | 'takeLetters'>
+  transitions: Transitions
   payload: ReadPayload
 }) {
-  const { store, inMemory, payload } = parts
+  const { store, inMemory, transitions, payload } = parts
 
   return {
     /** Removes a delivered item, or the dead letter that the item became during the attempt. */
-    async acknowledge(name: HeldQueue, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
-      const queue = inMemory.get(name)
-      const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
-      const removals = letters.map((letter) => removal(deadPrefix, name, letter))
-      await store.commit([removal(workPrefix, name, item), ...removals, ...alongside])
-      inMemory.take(name, [item])
-      inMemory.takeLetters(name, letters)
-    },
+    acknowledge: (name: HeldQueue, item: WorkItem, alongside: readonly Change[] = []): Promise<void> =>
+      untilUnchanged(async () => {
+        const queue = inMemory.get(name)
+        const now = currentOf(queue, item)
+        const letters = now ? [] : queue.dead.filter((letter) => isSame(letter, item))
+        const { changes, apply } = transitions.removing(name, [item])
+        await store.commit([
+          ...(now ? changes : [removal(workPrefix, name, item)]),
+          ...letters.map((letter) => removal(deadPrefix, name, letter)),
+          ...alongside,
+        ])
+        apply()
+        inMemory.takeLetters(name, letters)
+      }),
 
     /** Notes that an attempt begins. */
     noteAttempt: (name: HeldQueue, item: WorkItem, begun: number): Promise<void> =>
@@ -63,18 +71,19 @@ export function createAttemptedItems(parts: {
     next: (now: WorkItem) => WorkItem,
   ): Promise<void> {
     const own = item.position === 0 ? await payload(name, item) : undefined
-    const queue = inMemory.get(name)
-    const now = currentOf(queue, item)
-    const changed = now && next(now)
-    if (!changed) return void (await store.commit(alongside))
-    try {
-      await store.commit([itemChange(name, changed, own, stillThere), ...alongside])
-    } catch (error) {
-      if (!(error instanceof ConditionFailed)) throw error
-      // Another node has settled the item, and the item must not come back.
-      return void (await store.commit(alongside))
-    }
-    replaceIn(queue, changed)
+    await untilUnchanged(async () => {
+      const now = currentOf(inMemory.get(name), item)
+      if (!now) return void (await store.commit(alongside))
+      const { changes, apply } = transitions.changing(name, now, next(now), own)
+      try {
+        await store.commit([...changes, ...alongside])
+      } catch (error) {
+        if (!(error instanceof ConditionFailed) || isOvertaken(error)) throw error
+        // Another node has settled the item, and the item must not come back.
+        return void (await store.commit(alongside))
+      }
+      apply()
+    })
   }
 }
 

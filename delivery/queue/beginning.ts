@@ -4,8 +4,9 @@ import { inBatches } from './batches.ts'
 import { currentOf, isOlderThanQueue } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
+import { type Transitions, untilUnchanged } from './transitions.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
-import { itemChange, removal, workPrefix } from './work-records.ts'
+import { itemChange } from './work-records.ts'
 
 /**
  * Adds items for earlier messages to a new queue. These items come before all other items, in the order of the journal.
@@ -16,13 +17,14 @@ import { itemChange, removal, workPrefix } from './work-records.ts'
 export function createBeginning(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
-  inMemory: Pick<QueuesInMemory, 'queueOf' | 'add' | 'take'>
+  inMemory: Pick<QueuesInMemory, 'queueOf' | 'add'>
+  transitions: Transitions
   newItem: NewItem
   /** Maximum number of items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
 }) {
-  const { store, journal, inMemory, newItem, perQueue, appended } = parts
+  const { store, journal, inMemory, transitions, newItem, perQueue, appended } = parts
 
   /**
    * Adds items for `messages`. If the queue has too little room, adds items only for the newest. Each commit includes
@@ -50,8 +52,10 @@ export function createBeginning(parts: {
         const { messageId, details } = waiting ?? (message && describe(message)) ?? {}
         if (messageId === undefined || details === undefined || known.has(messageId)) continue
         known.add(messageId)
-        if (waiting) items.push({ item: { ...waiting, sequence: position } })
-        else {
+        if (waiting) {
+          const { isShared: _no, ...item } = waiting
+          items.push({ item: { ...item, sequence: position } })
+        } else {
           const item = { ...newItem(messageId, details), sequence: position, acceptedAt: at }
           items.push(
             position < journal.floor()
@@ -60,12 +64,15 @@ export function createBeginning(parts: {
           )
         }
       }
-      await store.commit([
-        beginning,
-        ...moved.map((item) => removal(workPrefix, name, item)),
-        ...items.map(({ item, payload }) => itemChange(name, item, payload)),
-      ])
-      inMemory.take(name, moved)
+      await untilUnchanged(async () => {
+        const { changes, apply } = transitions.removing(name, moved)
+        await store.commit([
+          beginning,
+          ...changes,
+          ...items.map(({ item, payload }) => itemChange(name, item, payload)),
+        ])
+        apply()
+      })
       // Skip items that another node has added at the same time.
       for (const { item } of items) if (!currentOf(inMemory.queueOf(name), item)) inMemory.add(name, item)
     }

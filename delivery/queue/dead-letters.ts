@@ -3,6 +3,7 @@ import { inBatches } from './batches.ts'
 import { addLetterTo, bySequence, itemsIn, sequencesOf } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { Transitions } from './transitions.ts'
 import type { DeadLetter, NewItem, ReadPayload, WorkItem } from './work-item.ts'
 import {
   deadLetterChange,
@@ -11,7 +12,7 @@ import {
   readPayload,
   removal,
   stillThere,
-  workPrefix,
+  storedOf,
 } from './work-records.ts'
 
 /**
@@ -24,12 +25,13 @@ const maxTries = 3
 export function createDeadLetters(parts: {
   store: Store
   inMemory: QueuesInMemory
+  transitions: Transitions
   payload: ReadPayload
   newItem: NewItem
   clock: () => number
   appended: (queue: string) => void
 }) {
-  const { store, inMemory, payload, newItem, clock, appended } = parts
+  const { store, inMemory, transitions, payload, newItem, clock, appended } = parts
 
   return {
     /** Gives items up: turns them into dead letters. */
@@ -63,10 +65,11 @@ export function createDeadLetters(parts: {
     tries: number,
   ): Promise<void> {
     const waiting = itemsIn(inMemory.get(name), new Set(payloads.keys())).sort(bySequence)
-    const letters = waiting.map(({ position: _named, seen: _here, ...item }) => ({ ...item, ...why }))
+    const letters = waiting.map((item) => ({ ...storedOf(item), ...why }))
+    const { changes, apply } = transitions.removing(name, waiting, stillThere)
     try {
       await store.commit([
-        ...waiting.map((item) => removal(workPrefix, name, item, stillThere)),
+        ...changes,
         ...letters.map((letter) => deadLetterChange(name, letter, payloads.get(letter.sequence))),
       ])
     } catch (error) {
@@ -74,7 +77,7 @@ export function createDeadLetters(parts: {
       // Another node has settled some items. This node has received that change by now: try again with the rest.
       return giveUpPortion(name, payloads, why, tries - 1)
     }
-    inMemory.take(name, waiting)
+    apply()
     const queue = inMemory.queueOf(name)
     for (const letter of letters) addLetterTo(queue, letter)
   }

@@ -1,23 +1,35 @@
 import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Element } from '../worth/element.ts'
+import type { SharedItems } from './shared-items.ts'
 import type { Details, PlannedWork, WorkGroup, WorkItem } from './work-item.ts'
 import { itemChange, namingChange } from './work-records.ts'
 
 /** Makes items, each with the next sequence. */
-export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => number) {
+export function createNewItems(
+  sequences: Pick<Sequences, 'next'>,
+  sharedItems: Pick<SharedItems, 'plan' | 'add'>,
+  clock: () => number,
+) {
   return {
     newItem,
 
     /** Plans the items of a group. Calls `shown` with each item after the commit of the event. */
     append(
-      { content, items }: WorkGroup,
+      { content, queues, details, element }: WorkGroup,
       messageId: string,
       shown: (queue: string, item: WorkItem) => void,
     ): PlannedWork {
-      const added = items.map(({ queue, details, element }) => ({
-        queue,
-        item: newItem(messageId, details, element),
-      }))
+      if ('nth' in content && queues.length > 1) {
+        const item = newItem(messageId, details, element)
+        return {
+          changes: sharedItems.plan(queues, item, content.nth),
+          show(first: number) {
+            const shared = sharedItems.add(queues, { ...item, position: first + content.nth })
+            for (const queue of queues) shown(queue, shared)
+          },
+        }
+      }
+      const added = queues.map((queue) => ({ queue, item: newItem(messageId, details, element) }))
       return {
         changes: added.map(({ queue, item }) =>
           'nth' in content
@@ -32,7 +44,7 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
     },
   }
 
-  function newItem(messageId: string, details: Details, element?: Element): WorkItem {
+  function newItem(messageId: string, details: Details, element?: Element | undefined): WorkItem {
     return {
       position: 0,
       sequence: sequences.next(),

@@ -3,8 +3,8 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import { itemsIn, sequencesOf } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
+import type { Transitions } from './transitions.ts'
 import type { WorkItem } from './work-item.ts'
-import { removal, workPrefix } from './work-records.ts'
 
 /** One commit removes at most so many items: others would wait too long for a larger one. */
 export const mostPassedAtOnce = 500
@@ -13,9 +13,10 @@ export const mostPassedAtOnce = 500
 export function createPassedOver(parts: {
   store: Store
   inMemory: QueuesInMemory
+  transitions: Transitions
   metrics: Pick<Metrics, 'deliveriesStale'>
 }) {
-  const { store, inMemory, metrics } = parts
+  const { store, inMemory, transitions, metrics } = parts
 
   /** `alongside`: the changes for the same commit, of the items that still wait. At most `mostPassedAtOnce` items. */
   return async (
@@ -25,8 +26,10 @@ export function createPassedOver(parts: {
   ): Promise<void> => {
     const gone = itemsIn(inMemory.get(name), sequencesOf(stale))
     if (gone.length === 0) return
-    await store.commit([...gone.map((item) => removal(workPrefix, name, item)), ...(await alongside(gone))])
-    inMemory.take(name, gone)
+    const noted = await alongside(gone)
+    const { changes, apply } = transitions.removing(name, gone)
+    await store.commit([...changes, ...noted])
+    apply()
     inMemory.queueOf(name).stale += gone.length
     metrics.deliveriesStale.inc(gone.length)
   }

@@ -170,6 +170,16 @@ function takeOne(queue: Queue, sequence: number): WorkItem[] {
   return taken
 }
 
+/** The shared items of a queue with positions up to `place`. They stand in the order of positions. */
+export function sharedUpTo({ inOrder }: Queue, place: number): WorkItem[] {
+  const found: WorkItem[] = []
+  for (const item of inOrder) {
+    if (item.isShared && item.position > place) break
+    if (item.isShared) found.push(item)
+  }
+  return found
+}
+
 /** The waiting items with these sequences, in their current state. */
 export function itemsIn({ inOrder, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
   return [...inOrder, ...aside].filter(({ sequence }) => sequences.has(sequence))

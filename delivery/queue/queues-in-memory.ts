@@ -11,9 +11,11 @@ import {
   type Queue,
   replaceIn,
   sequencesOf,
+  sharedUpTo,
   takeFrom,
   takeLettersFrom,
 } from './queue.ts'
+import type { SharedItems } from './shared-items.ts'
 import type { WorkItem } from './work-item.ts'
 import { deadPrefix, decodeItem, decodeLetter, parseKey, readWork, workPrefix } from './work-records.ts'
 
@@ -22,22 +24,25 @@ export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 /**
  * Loads the queues into memory, and applies the commits of other nodes. The caller applies the commits of this node.
  *
- * Tells the journal which messages hold payloads of waiting items. Calls `heard` with every sequence in use. Calls
+ * Tells the journal which messages hold payloads of items with a record of their own. Calls `heard` with every sequence in use. Calls
  * `appended` with the name of each queue to which another node adds an item.
  */
 export async function loadQueues(
   store: Store,
   journal: Pick<Journal, 'neededByQueues'>,
+  sharedItems: Pick<SharedItems, 'load' | 'follow' | 'release'>,
   heard: (sequence: number) => void,
   appended: (queue: string, item: WorkItem) => void,
 ) {
   const { neededByQueues } = journal
   const queues = new Map<string, Queue>()
+  const shared = await sharedItems.load()
   const stored = await readWork(store)
-  for (const [name, item] of stored.items) add(name, item)
+  addLoaded(shared, stored.items)
   const letters = stored.deadLetters.sort(([, a], [, b]) => byGivingUp(a, b))
   for (const [name, letter] of letters) queueOf(name).dead.push(letter)
   for (const [, { sequence }] of [...stored.items, ...letters]) heard(sequence)
+  for (const { item } of shared) heard(item.sequence)
   takeFromOthers()
 
   return {
@@ -51,6 +56,7 @@ export async function loadQueues(
 
     add,
     take,
+    replace,
 
     takeLetters(name: string, letters: readonly { sequence: number }[]): void {
       const queue = queues.get(name)
@@ -59,21 +65,68 @@ export async function loadQueues(
   }
 
   function queueOf(name: string): Queue {
-    const queue = queues.get(name) ?? emptyQueue()
+    const known = queues.get(name)
+    if (known) return known
+    const queue = emptyQueue()
     queues.set(name, queue)
     return queue
   }
 
   function add(name: string, item: WorkItem): void {
     addTo(queueOf(name), item)
-    if (item.position > 0) neededByQueues.add(item.position)
+    if (item.position > 0 && !item.isShared) neededByQueues.add(item.position)
+  }
+
+  /**
+   * Adds what a start has found. Items with a record of their own stand in the order of their sequences, shared ones in
+   * that of their positions.
+   */
+  function addLoaded(
+    shared: readonly { item: WorkItem; queues: readonly string[] }[],
+    own: readonly (readonly [queue: string, item: WorkItem])[],
+  ): void {
+    const owned = new Map<string, { items: WorkItem[]; added: number; sequences: Set<number> }>()
+    for (const [name, item] of own) {
+      const of = owned.get(name) ?? { items: [], added: 0, sequences: new Set() }
+      of.items.push(item)
+      of.sequences.add(item.sequence)
+      owned.set(name, of)
+    }
+    const addBefore = (name: string, sequence: number) => {
+      const of = owned.get(name)
+      for (let next = of?.items[of.added]; of && next; next = of.items[++of.added]) {
+        if (next.sequence > sequence) return
+        add(name, next)
+      }
+    }
+    for (const { item, queues: names } of shared) {
+      for (const name of names) {
+        addBefore(name, item.sequence)
+        // Another node has given the item a record of its own meanwhile.
+        if (owned.get(name)?.sequences.has(item.sequence)) sharedItems.release(item.position)
+        else add(name, item)
+      }
+    }
+    for (const name of owned.keys()) addBefore(name, Infinity)
+  }
+
+  /** Replaces an item by its changed state, which has a record of its own. */
+  function replace(name: string, changed: WorkItem): void {
+    const queue = queueOf(name)
+    const before = currentOf(queue, changed)
+    replaceIn(queue, changed)
+    if (!before?.isShared) return
+    neededByQueues.add(changed.position)
+    sharedItems.release(before.position)
   }
 
   function take(name: string, items: readonly { sequence: number }[]): void {
     const queue = queues.get(name)
     if (!queue) return
-    for (const { position } of takeFrom(queue, sequencesOf(items)))
-      if (position > 0) neededByQueues.remove(position)
+    for (const { position, isShared } of takeFrom(queue, sequencesOf(items))) {
+      if (isShared) sharedItems.release(position)
+      else if (position > 0) neededByQueues.remove(position)
+    }
   }
 
   function forgetEmpty(name: string, queue: Queue): void {
@@ -82,13 +135,28 @@ export async function loadQueues(
 
   /** Applies the commits of other nodes, in the order of these commits. */
   function takeFromOthers(): void {
+    sharedItems.follow({
+      appended(item, names) {
+        heard(item.sequence)
+        for (const name of names) {
+          add(name, item)
+          appended(name, item)
+        }
+      },
+      passed(name, place) {
+        const queue = queues.get(name)
+        if (!queue) return
+        take(name, sharedUpTo(queue, place))
+        forgetEmpty(name, queue)
+      },
+    })
     store.onOthers(workPrefix, (change) => {
       const { queue: name, sequence } = parseKey(keyOf(change))
       const queue = queueOf(name)
       if ('put' in change) {
         const item = decodeItem(change.value)
         if (currentOf(queue, item)) {
-          replaceIn(queue, item)
+          replace(name, item)
           return
         }
         heard(sequence)

@@ -4,8 +4,9 @@ import type { WorkLimits } from './limits.ts'
 import { beyondLimit } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
+import { type Transitions, untilUnchanged } from './transitions.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
-import { deadPrefix, removal, workPrefix } from './work-records.ts'
+import { deadPrefix, removal } from './work-records.ts'
 
 /** Whether an attempt with the item is under way at this moment. */
 export type IsBusy = (queue: string, item: WorkItem) => boolean
@@ -14,12 +15,13 @@ export type IsBusy = (queue: string, item: WorkItem) => boolean
 export function createTrimming(parts: {
   store: Store
   inMemory: QueuesInMemory
+  transitions: Transitions
   giveUp: (queue: HeldQueue, items: readonly WorkItem[], reason: string) => Promise<void>
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
 }) {
-  const { store, inMemory, giveUp, steadyClock, limits, metrics } = parts
+  const { store, inMemory, transitions, giveUp, steadyClock, limits, metrics } = parts
 
   return {
     /** Applies all limits: age and number of items, age and number of dead letters. */
@@ -43,13 +45,16 @@ export function createTrimming(parts: {
     dropExcess,
   }
 
-  async function dropExcess(name: HeldQueue): Promise<void> {
-    const excess = beyondLimit(inMemory.get(name), limits.perQueue)
-    if (excess.length === 0) return
-    await store.commit(excess.map((item) => removal(workPrefix, name, item)))
-    inMemory.take(name, excess)
-    inMemory.queueOf(name).dropped += excess.length
-    metrics.workDropped.inc(excess.length)
+  function dropExcess(name: HeldQueue): Promise<void> {
+    return untilUnchanged(async () => {
+      const excess = beyondLimit(inMemory.get(name), limits.perQueue)
+      if (excess.length === 0) return
+      const { changes, apply } = transitions.removing(name, excess)
+      await store.commit(changes)
+      apply()
+      inMemory.queueOf(name).dropped += excess.length
+      metrics.workDropped.inc(excess.length)
+    })
   }
 
   async function forgetLetters(name: HeldQueue, letters: readonly DeadLetter[]): Promise<void> {

@@ -38,10 +38,18 @@ export interface WorkItem {
   begun?: number
   /** The last attempts, oldest first. */
   attempts: Attempt[]
+  /**
+   * The item waits alike in other queues, and has no record of its own: see `createSharedItems`. Not stored. All these
+   * queues have the same object in memory.
+   */
+  isShared?: true
 }
 
+/** An item as its record has it. */
+export type StoredItem = Omit<WorkItem, 'position' | 'seen' | 'isShared'>
+
 /** Makes an item with the next sequence. */
-export type NewItem = (messageId: string, details: Details, element?: Element) => WorkItem
+export type NewItem = (messageId: string, details: Details, element?: Element | undefined) => WorkItem
 
 /** Reads the payload of an item. Undefined: the payload is no longer stored. */
 export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
@@ -75,7 +83,7 @@ export interface Stretch {
 }
 
 /** An item that the hub gave up. Stored with its payload, for a replay. */
-export interface DeadLetter extends Omit<WorkItem, 'position' | 'seen'> {
+export interface DeadLetter extends StoredItem {
   /** When the hub gave the item up, ISO 8601. */
   givenUpAt: string
   reason: string
@@ -111,8 +119,13 @@ export interface WorkGroup {
    * `payload`: here, as bytes.
    */
   content: { nth: number } | { payload: Buffer }
-  /** At least one item. */
-  items: readonly { queue: string; details: Details; element?: Element }[]
+  /**
+   * The queues, at least one, each of which gets an item. The same list each time makes an event cheaper. Only one group of
+   * a message may have several: the record of their item has the position of the message in its key.
+   */
+  queues: readonly string[]
+  details: Details
+  element?: Element | undefined
 }
 
 /** The changes that store new items. `show` then puts them into memory. `first`: the first position of the commit. */

@@ -15,6 +15,9 @@ import { holds, isEmpty, lengthOf, type QueueLength, sequencesOf, type Waiting, 
 import { createQueueLocks, type HeldQueue } from './queue-locks.ts'
 import { loadQueues, type QueuesInMemory } from './queues-in-memory.ts'
 import { createRepeating } from './repeating.ts'
+import { createSharedItems } from './shared-items.ts'
+import { sharedPrefix } from './shared-records.ts'
+import { createTransitions, type Transitions, untilUnchanged } from './transitions.ts'
 import { createTrimming, type IsBusy } from './trimming.ts'
 import type { DeadLetter, NewWork, WorkItem } from './work-item.ts'
 import { deadPrefix, readPayload, removal, workPrefix } from './work-records.ts'
@@ -43,14 +46,17 @@ export async function createWorkQueues(parts: {
   const inLock = await createLock(store, 'work-replays')
   let listener: (queue: string, item?: WorkItem) => void = () => undefined
   const sequences = createSequences(clock, nodes)
-  const inMemory = await loadQueues(store, journal, sequences.heard, grown)
-  const { newItem, append } = createNewItems(sequences, clock)
-  const shared = { store, journal, inMemory, payload, newItem, clock, perQueue, appended }
+  const sharedItems = createSharedItems({ store, neededByQueues: journal.neededByQueues })
+  const inMemory = await loadQueues(store, journal, sharedItems, sequences.heard, grown)
+  const transitions = createTransitions({ inMemory, sharedItems })
+  const { newItem, append } = createNewItems(sequences, sharedItems, clock)
+  const shared = { store, journal, inMemory, transitions, payload, newItem, clock, perQueue, appended }
   const attempted = createAttemptedItems(shared)
   const deadLetters = createDeadLetters(shared)
   const trimming = createTrimming({
     store,
     inMemory,
+    transitions,
     steadyClock,
     limits,
     metrics,
@@ -95,8 +101,17 @@ export async function createWorkQueues(parts: {
       return [...inOrder, ...aside]
     },
 
+    /** All items that wait in any queue. One that waits alike in several comes once. */
+    *everyItem(): Generator<WorkItem> {
+      yield* sharedItems.waiting()
+      for (const { inOrder, aside } of inMemory.queues.values()) {
+        for (const item of inOrder) if (!item.isShared) yield item
+        yield* aside
+      }
+    },
+
     /** Removes items that are not worth delivering any more. */
-    passOver: locked(createPassedOver({ store, inMemory, metrics })),
+    passOver: locked(createPassedOver({ store, inMemory, transitions, metrics })),
 
     // Items become dead letters, and dead letters become items again.
     giveUp: locked(deadLetters.giveUp),
@@ -108,7 +123,9 @@ export async function createWorkQueues(parts: {
     begin: locked(createBeginning(shared)),
 
     /** Removes a queue with all its items and dead letters. The same commit stores `alongside`. */
-    drop: locked((name: HeldQueue, alongside?: readonly Change[]) => drop(store, inMemory, name, alongside)),
+    drop: locked((name: HeldQueue, alongside?: readonly Change[]) =>
+      untilUnchanged(() => drop({ store, inMemory, transitions }, name, alongside)),
+    ),
 
     /** The names of all queues that have items or dead letters. */
     names: (): string[] => [...inMemory.queues].flatMap(([name, queue]) => (isEmpty(queue) ? [] : [name])),
@@ -128,6 +145,7 @@ export async function createWorkQueues(parts: {
     /** Brings every queue that this node works off back within its limits. */
     async tidy(isBusy: IsBusy, isClosed: (queue: string) => boolean = () => false): Promise<void> {
       for (const name of [...inMemory.queues.keys()].filter(isOwn)) await tidy(name, isBusy, isClosed)
+      if (isOwn(sharedPrefix)) await sharedItems.sweep()
     },
   }
 
@@ -159,20 +177,17 @@ export async function createWorkQueues(parts: {
 }
 
 async function drop(
-  store: Store,
-  inMemory: QueuesInMemory,
+  parts: { store: Store; inMemory: QueuesInMemory; transitions: Transitions },
   name: HeldQueue,
   alongside: readonly Change[] = [],
 ): Promise<void> {
-  const { queues, take, takeLetters } = inMemory
+  const { store, inMemory, transitions } = parts
+  const { queues, takeLetters } = inMemory
   const { inOrder, aside, dead } = inMemory.get(name)
   const items = [...inOrder, ...aside]
-  await store.commit([
-    ...items.map((item) => removal(workPrefix, name, item)),
-    ...dead.map((letter) => removal(deadPrefix, name, letter)),
-    ...alongside,
-  ])
-  take(name, items)
+  const { changes, apply } = transitions.removing(name, items)
+  await store.commit([...changes, ...dead.map((letter) => removal(deadPrefix, name, letter)), ...alongside])
+  apply()
   takeLetters(name, dead)
   // Another node may have just turned some of these items into dead letters. The commit above has resolved, so this
   // node has received these letters. Remove them too.

@@ -3,7 +3,7 @@ import { digits, digitsOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
-import type { DeadLetter, WorkItem } from './work-item.ts'
+import type { DeadLetter, StoredItem, WorkItem } from './work-item.ts'
 
 /* Values: the journal position of the message with the payload, and the item as JSON. Behind position 0, the payload. */
 
@@ -18,26 +18,27 @@ type Prefix = typeof workPrefix | typeof deadPrefix
  *
  * The value is a text, because a text is cheaper than a buffer. A commit may store hundreds of items.
  */
-export function namingChange(
-  queue: string,
-  { position: _later, seen: _here, ...item }: WorkItem,
-  nth: number,
-): Change {
+export function namingChange(queue: string, item: WorkItem, nth: number): Change {
   return {
     put: keyIn(workPrefix, queue, item),
-    value: `${JSON.stringify(item)}\n`,
+    value: `${JSON.stringify(storedOf(item))}\n`,
     numbered: { nth, at: 'value' },
   }
 }
 
+/** What the record of an item has. */
+export function storedOf({ position: _apart, seen: _here, isShared: _no, ...stored }: WorkItem): StoredItem {
+  return stored
+}
+
 /** Condition of a change: no other node has removed the item or dead letter. */
 export const stillThere = { when: 'present', onlyOthers: true } as const
-type StillThere = typeof stillThere
+export type StillThere = typeof stillThere
 
 /** The change that stores an item. `payload` is needed if the position of the item is 0. */
 export function itemChange(queue: string, item: WorkItem, payload?: Buffer, condition?: StillThere): Change {
-  const { position, seen: _here, ...rest } = item
-  return { put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload), ...condition }
+  const value = encodeWork(item.position, storedOf(item), payload)
+  return { put: keyIn(workPrefix, queue, item), value, ...condition }
 }
 
 export function deadLetterChange(queue: string, letter: DeadLetter, payload?: Buffer): Change {
@@ -65,7 +66,7 @@ export async function readPayload(
   return payload && payload.length > 0 ? payload : undefined
 }
 
-/** Reads all stored items and dead letters without payloads, each queue in the order of its sequences. */
+/** Reads all items and dead letters with a record of their own, each queue in the order of its sequences. */
 export async function readWork(store: Store) {
   const items: [queue: string, item: WorkItem][] = []
   const deadLetters: [queue: string, letter: DeadLetter][] = []
@@ -79,7 +80,7 @@ export async function readWork(store: Store) {
 
 export function decodeItem(value: Buffer): WorkItem {
   const position = Number(value.toString('latin1', 0, digits))
-  return { position, seen: performance.now(), ...decodeLetter<Omit<WorkItem, 'position' | 'seen'>>(value) }
+  return { position, seen: performance.now(), ...decodeLetter<StoredItem>(value) }
 }
 
 export function decodeLetter<Letter = DeadLetter>(value: Buffer): Letter {

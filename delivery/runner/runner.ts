@@ -126,6 +126,8 @@ export function createRunner(
 
   /** Looks at a queue, or at the lane of a new item. */
   function wake(name: string, item?: WorkItem): void {
+    // Of a thousand paused webhooks, none may cost anything for each event. Who ends the pause wakes the queue.
+    if (item && targetOf(name) === undefined) return
     const lanes = item && isInLanes(name) ? [laneOf(item)] : lanesOf(name)
     for (const lane of lanes) wakeRun(name, runs.get(name, lane))
   }

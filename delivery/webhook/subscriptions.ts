@@ -22,7 +22,7 @@ import {
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
 /**
- * Maximum numbers of subscriptions of one institution. Each subscription of a livestream costs an item per event:
+ * Maximum numbers of subscriptions of one institution. Each subscription of a livestream costs a delivery per event:
  * docs/decisions, "An institution has at most 50 webhooks of a livestream".
  */
 export const maxSubscriptions = { perInstitution: 2_000, perLivestream: 50 }
@@ -129,8 +129,11 @@ export async function createPushSubscriptions(parts: {
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
-    /** Whether a livestream has webhooks. The planner asks it for every event. */
-    topics: { has: topics.has },
+    /**
+     * Whether a livestream has webhooks. The planner asks it for every event. `version`: a number that grows when a
+     * subscription comes or goes.
+     */
+    topics: { has: topics.has, version: topics.version },
 
     /** The subscriptions that get the events of a livestream. */
     ofTopic: (livestreamId: string): PushSubscription[] =>
@@ -192,14 +195,18 @@ function byCreation(a: PushSubscription, b: PushSubscription): number {
 function createTopicsOfWebhooks() {
   const byLivestream = new Map<string, Set<string>>()
   const forAll = new Set<string>()
+  let version = 0
 
   return {
+    version: (): number => version,
+
     has: (livestreamId: string): boolean => forAll.size > 0 || byLivestream.has(livestreamId),
 
     of: (livestreamId: string): string[] => [...(byLivestream.get(livestreamId) ?? []), ...forAll],
 
     add(subscription: PushSubscription): void {
       const { name } = subscription
+      version++
       if (isForAll(subscription)) {
         forAll.add(name)
         return
@@ -212,6 +219,7 @@ function createTopicsOfWebhooks() {
 
     remove(subscription: PushSubscription): void {
       const { name } = subscription
+      version++
       forAll.delete(name)
       for (const id of named(subscription)) {
         const names = byLivestream.get(id)

@@ -29,9 +29,11 @@ export async function openQueues(
     steadyClock?: () => number
     /** If set: the node is one of several nodes, with this slot. */
     slot?: number
+    /** Queues that get a message together get it alike, as the webhooks of one livestream do. */
+    alike?: boolean
   } = {},
 ) {
-  const { memory = createMemoryStore(), perQueue = 1_000, slot } = options
+  const { memory = createMemoryStore(), perQueue = 1_000, slot, alike = false } = options
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
   const journal = await openJournal(memory.store)
   const metrics = createMetrics()
@@ -67,10 +69,12 @@ export async function openQueues(
     const planned = queues.plan({
       messageId: id,
       once,
-      groups: names.map((queue) => ({
-        scope: queue,
+      groups: (alike ? [names] : names.map((queue) => [queue])).map((together) => ({
+        scope: together.join(),
         content: { nth: 0 },
-        items: [{ queue, details: {}, ...(element && { element }) }],
+        queues: together,
+        details: {},
+        element,
       })),
     })
     const appended = planned.length > 0 ? appendChanges([messageOf(id)], time.now) : []
@@ -120,7 +124,7 @@ export async function openQueues(
     },
 
     /** Opens the queues again, as a hub would find them if it started now. */
-    reopen: () => openQueues({ memory: memory.crashed(), now: time.now, perQueue }),
+    reopen: () => openQueues({ memory: memory.crashed(), now: time.now, perQueue, alike }),
 
     /** The visible state of a queue, to compare with the state after a restart. */
     view: (name: string) => ({

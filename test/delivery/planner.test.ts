@@ -43,8 +43,8 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
         if (!kind) throw new Error(`${name} is no event`)
         const accepted = { event: event as HubEvent, id, kind, institutionId, livestreamIds }
         plan({ ...accepted, payload: Buffer.from('') }, { once: () => [], isRepeatedWhole })
-        return planned.flatMap(({ scope, content, items }) =>
-          items.map(({ queue }) => `${'nth' in content ? content.nth : '?'} ${scope} ${queue}`),
+        return planned.flatMap(({ scope, content, queues }) =>
+          queues.map((queue) => `${'nth' in content ? content.nth : '?'} ${scope} ${queue}`),
         )
       },
     }

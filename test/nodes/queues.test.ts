@@ -42,7 +42,7 @@ async function openNode(t: Test, space: SharedSpace, slot: number) {
           show = work.show
           return work.changes
         },
-        groups: [{ scope: 'a', content: { nth: 0 }, items: [{ queue: 'a', details: {} }] }],
+        groups: [{ scope: 'a', content: { nth: 0 }, queues: ['a'], details: {} }],
       })
       const payload = Buffer.from(`payload of ${messageId}`)
       const message: Message = { topic: 'a', payload, qos: 1, queue: { keep: 'latest' } }

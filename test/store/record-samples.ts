@@ -279,6 +279,20 @@ export const samples: readonly Sample[] = [
     behind: '\n',
   },
   {
+    key: 'work-shared/0000000000000001',
+    json: {
+      sequence: 1,
+      messageId: 'm',
+      details: {},
+      enqueuedAt: 1,
+      set: 's',
+      element: { event: 'e', time: 1, livestreams: {}, item: 'i', until: 1, forMs: 1 },
+    },
+  },
+  { key: 'work-set/s', json: ['x', 'y'] },
+  { key: 'work-set-used/s', before: '0000000000000001' },
+  { key: 'work-place/x', before: '0000000000000001' },
+  {
     key: 'work-dead/plugins.x/0000000000000005',
     before: '0000000000000000',
     json: { ...item, givenUpAt: time, reason: 'too old' },

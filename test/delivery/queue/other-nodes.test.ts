@@ -2,14 +2,14 @@ import t from 'tap'
 import { keyOf, withNumbers } from '../../../store/commit.ts'
 import type { Change, Store, Told } from '../../../store/store.ts'
 import { createMemoryStore } from '../memory-store.ts'
-import { messagesAt, openQueues } from '../open-queues.ts'
+import { attempt, messagesAt, openQueues } from '../open-queues.ts'
 
 /*
  * Another node changes a queue between this node's look at the queue and this node's commit.
  */
 
 /** The queues of two nodes on one store. The other node receives each commit before the commit resolves. */
-async function openTwo() {
+async function openTwo(alike = false) {
   const memory = createMemoryStore()
   const listeners: { node: number; place: string; listener: (change: Told) => void }[] = []
   let meanwhile: ((changes: readonly Change[]) => Promise<void>) | undefined
@@ -29,15 +29,20 @@ async function openTwo() {
       return first
     },
   })
-  const open = (slot: number) => openQueues({ memory: { ...memory, store: storeOf(slot) }, slot })
+  const open = (slot: number) => openQueues({ memory: { ...memory, store: storeOf(slot) }, slot, alike })
   const [one, two] = [await open(1), await open(2)]
   return {
     memory,
     one,
     two,
-    /** Runs `change` once, before the next commit of either node. */
-    before(change: (changes: readonly Change[]) => Promise<void>): void {
-      meanwhile = change
+    /** Runs `change` once, before the next commit of either node, or before a later one: `skipped` go first. */
+    before(change: (changes: readonly Change[]) => Promise<void>, skipped = 0): void {
+      let left = skipped
+      const look: typeof meanwhile = async (changes) => {
+        if (left-- === 0) return change(changes)
+        meanwhile = look
+      }
+      meanwhile = look
     },
   }
 }
@@ -73,4 +78,87 @@ t.test('two nodes that repeat the same at once add it once', async (t) => {
   t.equal(memory.keys('work/hook/').length, 3)
   t.equal(counts[0] + counts[1], 3)
   t.equal(one.queues.lengthOf('hook').pending, 3)
+})
+
+t.test('two nodes accept events for different sets of queues, and each has those of both', async (t) => {
+  const { memory, one, two } = await openTwo(true)
+  await one.append('1', 'a', 'b')
+  await two.append('2', 'b', 'c')
+  await Promise.all([one.append('3', 'a', 'b', 'c'), two.append('4', 'a', 'b')])
+  const waiting = { a: '1 3 4', b: '1 2 3 4', c: '2 3' }
+  const later = await openQueues({ memory: memory.crashed(), alike: true })
+  for (const node of [one, two, later]) {
+    for (const [name, ids] of Object.entries(waiting)) {
+      const found = node.queues.items(name).map(({ messageId }) => messageId)
+      t.same(found.sort().join(' '), ids)
+    }
+  }
+  t.equal(memory.keys('work-set/').length, 3)
+})
+
+t.test('what two nodes do to one queue at once is done once, and nothing comes back', async (t) => {
+  for (const other of ['acknowledge', 'giveUp', 'postpone'] as const) {
+    const { memory, one, two, before } = await openTwo(true)
+    for (const id of ['1', '2', '3']) await one.append(id, 'a', 'b')
+    const [first, second] = one.queues.items('a')
+    if (!first || !second) throw new Error('too few items')
+    before(async () => {
+      if (other === 'acknowledge') await two.queues.acknowledge('a', first)
+      else if (other === 'giveUp') await two.queues.giveUp('a', [first], 'no reason')
+      else await two.queues.postpone('a', first, attempt('1'), { refused: false })
+    })
+    await one.queues.acknowledge('a', second)
+    const later = await openQueues({ memory: memory.crashed(), alike: true })
+    const left = other === 'postpone' ? ['1', '3'] : ['3']
+    for (const node of [one, two, later]) {
+      t.same(
+        node.queues.items('a').map(({ messageId }) => messageId),
+        left,
+        other,
+      )
+      t.equal(node.queues.items('b').length, 3)
+      t.equal(node.queues.deadLetters('a').length, other === 'giveUp' ? 1 : 0)
+    }
+  }
+})
+
+t.test('an attempt with an item that another node has removed does not bring it back', async (t) => {
+  const { memory, one, two, before } = await openTwo(true)
+  await one.append('1', 'a', 'b')
+  const item = one.head('a')
+  before(() => two.queues.drop('a'))
+  await one.queues.postpone('a', item, attempt('1'), { refused: false })
+  for (const node of [one, two]) t.same(node.queues.items('a'), [])
+  t.same(memory.keys('work/'), [])
+})
+
+t.test('a set that one node removes is there for the event that another accepts meanwhile', async (t) => {
+  for (let skipped = 0; skipped < 4; skipped++) {
+    const { memory, one, two, before } = await openTwo(true)
+    await one.append('1', 'a', 'b')
+    for (const name of ['a', 'b']) await one.drain(name)
+    before(async () => void (await two.append('2', 'a', 'b')), skipped)
+    await one.queues.tidy(() => false)
+    // The pipeline decides again about an event whose set was removed meanwhile.
+    const isThere = two.queues.names().length > 0 || (await two.append('2', 'a', 'b'))
+    t.ok(isThere)
+    const later = await openQueues({ memory: memory.crashed(), alike: true })
+    for (const node of [one, two, later]) {
+      for (const name of ['a', 'b']) {
+        t.same(
+          node.queues.items(name).map(({ messageId }) => messageId),
+          ['2'],
+          `before commit ${skipped}`,
+        )
+      }
+    }
+  }
+  const { memory, one, two, before } = await openTwo(true)
+  await one.append('1', 'a', 'b')
+  for (const name of ['a', 'b']) await one.drain(name)
+  before(() => two.queues.tidy(() => false))
+  t.notOk(await one.append('2', 'a', 'b'), 'the set has gone')
+  t.ok(await one.append('2', 'a', 'b'))
+  const later = await openQueues({ memory: memory.crashed(), alike: true })
+  for (const node of [one, two, later]) t.same(node.queues.items('b').length, 1)
 })

@@ -16,7 +16,14 @@ import { createPublisher, markerOf, type Publisher } from './publishers.ts'
 import { readJournal } from './read-journal.ts'
 import { createReader, type Reader, someReadings } from './readers.ts'
 import { createRevocations } from './revocations.ts'
-import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer, type Webhooks } from './webhooks.ts'
+import {
+  addWebhooks,
+  pendingQueues,
+  someLivestreams,
+  startWebhookServer,
+  twinOf,
+  type Webhooks,
+} from './webhooks.ts'
 
 export interface Verdict {
   faults: readonly Fault[]
@@ -270,10 +277,11 @@ async function varyAnswers(
 ): Promise<void> {
   while (!isOver()) {
     const { id } = random.oneOf(livestreams)
+    const webhook = random.oneOf([id, twinOf(id)] as const)
     const isOut = random.happens(0.2)
-    webhooks.answer(id, { delayMs: random.between(0, 600), status: isOut ? 503 : 201 })
+    webhooks.answer(webhook, { delayMs: random.between(0, 600), status: isOut ? 503 : 201 })
     await delay(random.between(300, 1_500))
-    webhooks.answer(id, { delayMs: 0, status: 201 })
+    webhooks.answer(webhook, { delayMs: 0, status: 201 })
   }
 }
 
@@ -291,7 +299,9 @@ function webhookProblems(
   livestreams: readonly Livestream[],
   sent: readonly Sent[],
 ): string[] {
-  return livestreams.flatMap(({ id }) => wrongAtWebhook(webhooks.attempts, id, id, sent))
+  return livestreams.flatMap(({ id }) =>
+    [id, twinOf(id)].flatMap((webhook) => wrongAtWebhook(webhooks.attempts, webhook, id, sent)),
+  )
 }
 
 /** Topics whose newest event is not the retained value that a new client gets. */

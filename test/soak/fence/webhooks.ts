@@ -9,7 +9,7 @@ import type { ClusterNode } from './cluster.ts'
 
 /** One attempt of a delivery, noted when the request arrives. */
 export interface Attempt {
-  /** The webhook: the id of its livestream, or one of `severalLivestreams`. */
+  /** The webhook: the id of its livestream, `twinOf` it, or one of `severalLivestreams`. */
   webhook: string
   livestream: string
   /** When the request arrived, and when it was answered or its connection ended: milliseconds of `performance.now()`. */
@@ -29,6 +29,11 @@ export const severalLivestreams = {
   worth: { livestreams: ['*'], ordering: 'livestream', maxAge: 'element' },
 } as const
 
+/** A second webhook of a livestream: the two share the items of events. */
+export function twinOf(livestream: string): string {
+  return `twin of ${livestream}`
+}
+
 export type Webhooks = Awaited<ReturnType<typeof addWebhooks>>
 
 /** Starts a receiver for webhooks. `env` has the settings with which nodes can push to it. */
@@ -44,7 +49,7 @@ export function someLivestreams(count: number, perInstitution = 100): Livestream
   return stations.flatMap((ofOne) => ofOne.slice(0, perInstitution)).slice(0, count)
 }
 
-/** Adds a webhook for each livestream, and those for all, through `node`. No event waits for them yet. */
+/** Adds two webhooks for each livestream, and those for all, through `node`. No event waits for them yet. */
 export async function addWebhooks(
   t: Test,
   node: ClusterNode,
@@ -52,12 +57,12 @@ export async function addWebhooks(
   livestreams: readonly Livestream[],
 ) {
   const attempts: Attempt[] = []
-  /** How the webhook of each livestream answers from now on. */
+  /** How each webhook answers from now on. */
   const answers = new Map<string, { delayMs: number; status: number }>()
   receiver.behave(({ path, event, body }, response) => {
     const webhook = decodeURIComponent(path.slice(1))
     const livestream = body.message.attributes.livestreamId ?? ''
-    const { delayMs, status } = answers.get(livestream) ?? { delayMs: 0, status: 201 }
+    const { delayMs, status } = answers.get(webhook) ?? answers.get(livestream) ?? { delayMs: 0, status: 201 }
     const marker = String(event.playlistItemId)
     const attempt: Attempt = {
       webhook,
@@ -95,10 +100,12 @@ export async function addWebhooks(
     const { token } = await addUser(node, api, institution)
     for (const { id, institution: owner } of livestreams) {
       if (owner.id !== institution) continue
-      const url = receiver.url(`/${encodeURIComponent(id)}`)
-      const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: id, url }
-      const { status, text } = await api.call('POST', '/subscriptions', { token, body })
-      if (status !== 201) throw new Error(`POST /subscriptions answered ${status} ${text}`)
+      for (const webhook of [id, twinOf(id)]) {
+        const url = receiver.url(`/${encodeURIComponent(webhook)}`)
+        const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: id, url }
+        const { status, text } = await api.call('POST', '/subscriptions', { token, body })
+        if (status !== 201) throw new Error(`POST /subscriptions answered ${status} ${text}`)
+      }
     }
     if (institution !== institutions[0]) continue
     for (const [name, fields] of Object.entries(severalLivestreams)) {
@@ -112,7 +119,8 @@ export async function addWebhooks(
 
   return {
     attempts,
-    answer: (livestream: string, how: { delayMs: number; status: number }) => answers.set(livestream, how),
+    /** `webhook`: one of a livestream, or a livestream, for all webhooks that have no answer of their own. */
+    answer: (webhook: string, how: { delayMs: number; status: number }) => answers.set(webhook, how),
     answerAtOnce: () => answers.clear(),
     /** Whether the webhook of this livestream has acknowledged the event. */
     has: (livestream: string, marker: string): boolean =>

@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { appendFile, copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import t from 'tap'
+import { checkFile } from '../../../../admin/backup/export-file.ts'
+import { presentFormat } from '../../../../store/stored-value.ts'
 import { ask, fill, isAllThere } from '../../../admin/backup/filled.ts'
 import { runHubctl } from '../../../cli/run-hubctl.ts'
 import { station } from '../../../events.ts'
@@ -38,14 +41,23 @@ t.test('a backup through the socket of a node', async (t) => {
     t.match(await tryImport(), { code: 1, stderr: /its end is missing/ })
     await repack(`${text}[]\n`)
     t.match(await tryImport(), { code: 1, stderr: /there is more behind its end/ })
-    await repack(text.replace('"format":2', '"format":3'))
-    t.match(await tryImport(), { code: 1, stderr: /another release .* has written it: a store of format 3/ })
+    await repack(text.replace(`"format":${presentFormat}`, `"format":${presentFormat + 1}`))
+    const stderr = new RegExp(`another release .* has written it: a store of format ${presentFormat + 1}`)
+    t.match(await tryImport(), { code: 1, stderr })
     await copyFile(file, bad)
     await appendFile(bad, 'x')
     t.match(await tryImport(), { code: 1 })
     t.match(await tryImport(join(home, 'missing')), { code: 1, stderr: /ENOENT/ })
     t.same(await ask(fresh, 'credentials.list'), [], 'nothing was changed')
     t.notOk(existsSync(join(freshHome, 'data', 'import.offered')), 'nothing is left behind')
+  })
+
+  t.test('of a store of format 2 is read', async (t) => {
+    const former = text.replace(`"format":${presentFormat}`, '"format":2')
+    const lines = former.slice(0, former.lastIndexOf('\n', former.length - 2) + 1)
+    const sha256 = createHash('sha256').update(lines).digest('hex')
+    await repack(former.replace(/"sha256":"\w+"/, `"sha256":"${sha256}"`))
+    t.match(await checkFile(bad), { sha256 })
   })
 
   t.test('is refused where the store is not empty', async (t) => {

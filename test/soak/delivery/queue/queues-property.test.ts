@@ -121,47 +121,62 @@ async function giveBack(one: OpenQueues, name: Name): Promise<string[]> {
 
 function leftovers({ memory, trim }: OpenQueues): string[] {
   trim()
-  return ['work/', 'work-dead/', 'journal/'].flatMap(memory.keys)
+  const prefixes = ['work/', 'work-dead/', 'journal/', 'work-shared/', 'work-set/', 'work-set-used/']
+  return [...prefixes, 'work-place/'].flatMap(memory.keys)
 }
 
-t.test('on a store that refuses now and then', { timeout: 120_000 }, async (t) => {
-  const holds = fc.asyncProperty(steps, async (sequence) => {
-    const one = await openQueues()
-    const owed = await play(one, sequence, 'refused')
-    const found = await one.reopen()
-    for (const name of names) {
-      if (JSON.stringify(found.view(name)) !== JSON.stringify(one.view(name))) {
-        throw new Error(`memory is not the store: ${name}`)
-      }
-    }
-    for (const queues of [one, found]) {
+for (const alike of [false, true]) {
+  const how = alike ? 'items that queues share' : 'items of one queue each'
+  onRefusingStore(how, alike)
+  onTornStore(how, alike)
+}
+
+function onRefusingStore(how: string, alike: boolean) {
+  t.test(`${how}, on a store that refuses now and then`, { timeout: 120_000 }, async (t) => {
+    const holds = fc.asyncProperty(steps, async (sequence) => {
+      const one = await openQueues({ alike })
+      const owed = await play(one, sequence, 'refused')
+      const found = await one.reopen()
       for (const name of names) {
-        const given = await giveBack(queues, name)
-        const missing = [...owed[name]].filter((id) => !given.includes(id))
-        const isDoubled = new Set(given).size < given.length
-        if (missing.length > 0 || isDoubled || given.includes('wrong payload')) {
-          throw new Error(`owed to ${name}: ${[...owed[name]]}, found: ${given}`)
+        if (JSON.stringify(found.view(name)) !== JSON.stringify(one.view(name))) {
+          throw new Error(`memory is not the store: ${name}`)
         }
       }
-      await queues.queues.tidy(() => false)
-      if (leftovers(queues).length > 0) throw new Error(`left: ${leftovers(queues)}`)
-    }
+      for (const queues of [one, found]) {
+        for (const name of names) {
+          const given = await giveBack(queues, name)
+          const missing = [...owed[name]].filter((id) => !given.includes(id))
+          const isDoubled = new Set(given).size < given.length
+          if (missing.length > 0 || isDoubled || given.includes('wrong payload')) {
+            throw new Error(`owed to ${name}: ${[...owed[name]]}, found: ${given}`)
+          }
+        }
+        await queues.queues.tidy(() => false)
+        if (leftovers(queues).length > 0) throw new Error(`left: ${leftovers(queues)}`)
+      }
+    })
+    await t.resolves(fc.assert(holds, { numRuns: 300 }))
   })
-  await t.resolves(fc.assert(holds, { numRuns: 300 }))
-})
+}
 
-t.test('on a store that refuses what it finds after the restart', { timeout: 120_000 }, async (t) => {
-  const holds = fc.asyncProperty(steps, async (sequence) => {
-    const one = await openQueues()
-    const owed = await play(one, sequence, 'torn')
-    const found = await one.reopen()
-    for (const name of names) {
-      const given = new Set(await giveBack(found, name))
-      const missing = [...owed[name]].filter((id) => !given.has(id))
-      if (missing.length > 0) throw new Error(`lost in ${name}: ${missing}`)
-    }
-    await found.queues.tidy(() => false)
-    if (leftovers(found).length > 0) throw new Error(`left: ${leftovers(found)}`)
-  })
-  await t.resolves(fc.assert(holds, { numRuns: 300 }))
-})
+function onTornStore(how: string, alike: boolean) {
+  t.test(
+    `${how}, on a store that refuses what it finds after the restart`,
+    { timeout: 120_000 },
+    async (t) => {
+      const holds = fc.asyncProperty(steps, async (sequence) => {
+        const one = await openQueues({ alike })
+        const owed = await play(one, sequence, 'torn')
+        const found = await one.reopen()
+        for (const name of names) {
+          const given = new Set(await giveBack(found, name))
+          const missing = [...owed[name]].filter((id) => !given.has(id))
+          if (missing.length > 0) throw new Error(`lost in ${name}: ${missing}`)
+        }
+        await found.queues.tidy(() => false)
+        if (leftovers(found).length > 0) throw new Error(`left: ${leftovers(found)}`)
+      })
+      await t.resolves(fc.assert(holds, { numRuns: 300 }))
+    },
+  )
+}

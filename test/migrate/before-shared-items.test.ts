@@ -1,0 +1,42 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { migrate } from '../../migrate/migrate.ts'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+import { formatKey, presentFormat } from '../../store/stored-value.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+
+/* That everything in such a store is delivered: `test/soak/delivery/webhook/many-webhooks.test.ts`. */
+
+async function openFormat2(t: Test) {
+  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
+  t.teardown(() => store.close())
+  await store.commit([{ put: formatKey, value: '2' }])
+  return { store, format: async () => Number(await store.get(formatKey)) }
+}
+
+t.test('a store of format 2 gets the present format', async (t) => {
+  const { store, format } = await openFormat2(t)
+  t.equal(await migrate(store, async () => []), false, 'it is no new store')
+  t.equal(await format(), presentFormat)
+})
+
+t.test('it is left as it is while other nodes use it', async (t) => {
+  const { store, format } = await openFormat2(t)
+  const message = /^nodes of a former release use the store \(a:1, b:2\): stop all of them/
+  await t.rejects(
+    migrate(store, async () => ['a:1', 'b:2']),
+    { message },
+  )
+  t.equal(await format(), 2)
+})
+
+t.test('two nodes of this release may start on it at once', async (t) => {
+  const { store, format } = await openFormat2(t)
+  // The other one takes the store over, and joins after that.
+  const others = async () => {
+    await store.commit([{ put: formatKey, value: String(presentFormat) }])
+    return ['other:1']
+  }
+  t.equal(await migrate(store, others), false)
+  t.equal(await format(), presentFormat)
+})
