@@ -19,6 +19,7 @@ import { slowDisk } from './scenarios/slow-disk.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { start } from './scenarios/start.ts'
 import { streams } from './scenarios/streams.ts'
+import { targets } from './scenarios/targets.ts'
 import { week } from './scenarios/week.ts'
 import { workers } from './scenarios/workers.ts'
 
@@ -36,6 +37,7 @@ export const scenarios: Record<string, Scenario> = {
   post,
   push,
   paused,
+  targets,
   'slow-readers': slowReaders,
   'slow-disk': slowDisk,
   sessions,

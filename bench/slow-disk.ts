@@ -3,7 +3,15 @@
  * holds it up in the kernel. No other system call is slower, and the program keeps its process id.
  */
 export function onSlowDisk(ms: number): string[] {
-  const calls = 'fsync,fdatasync'
+  return heldUp('fsync,fdatasync', ms)
+}
+
+/** The same for a folder that hardly answers: to rename one of these files takes `ms` milliseconds. */
+export function onSlowFolder(files: readonly string[], ms: number): string[] {
+  return [...heldUp('rename', ms), ...files.flatMap((file) => ['-P', file])]
+}
+
+function heldUp(calls: string, ms: number): string[] {
   const delay = `inject=${calls}:delay_enter=${ms * 1000}`
   // `-D`: the program is our child, and strace beside it. `--seccomp-bpf`: the kernel stops it at these calls only.
   return [

@@ -38,7 +38,7 @@ export const longest = [
   'soak/demo',
   'soak/nodes/gaps',
   'soak/admin/killed-imports',
-  'soak/attacks/slow-webhooks',
+  'soak/attacks/bad-receivers',
   'soak/admin/backup/refused',
   'one-row',
   'soak/delivery/plugins/driver-process',

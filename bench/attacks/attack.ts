@@ -11,6 +11,8 @@ export interface Target {
   /** Paths of a server certificate that the node trusts, and of its key. */
   server: { cert: string; key: string }
   livestreams: readonly Livestream[]
+  /** Free ports of this machine that the configuration of the node names. */
+  ports: readonly number[]
   /** Path of the livestream feed that the node reads. */
   feedPath: string
   publisher: Login

@@ -1,4 +1,13 @@
+import { maxSockets } from '../../delivery/webhook/sockets.ts'
 import type { Attack, Force, Target } from './attack.ts'
+import {
+  type BadSettings,
+  badOutputs,
+  badTargets,
+  badWebhooks,
+  type NodeSettings,
+  slowFolder,
+} from './bad-receivers.ts'
 import { changingFeed } from './changing-feed.ts'
 import { eventsInChunks, loginInChunks } from './chunked-body.ts'
 import { emptyServices, numbersAsIds, unknownProperties } from './expensive-events.ts'
@@ -31,8 +40,8 @@ import { manyLivestreams } from './many-livestreams.ts'
 import { newLivestreams } from './new-livestreams.ts'
 import { offlineSessions } from './offline-sessions.ts'
 import { pipelinedGets } from './pipelined-gets.ts'
+import type { Answer, TcpManner } from './receivers.ts'
 import { prepareSlowStreams } from './slow-streams.ts'
-import { prepareSlowWebhooks } from './slow-webhooks.ts'
 import { recordsBeforeLogin, recordsInPublish } from './tiny-records.ts'
 
 /** An attack with its settings. */
@@ -46,8 +55,36 @@ export interface Plan {
   livestreams?: number
   /** Largest p99 of the pair beside, milliseconds. Absent: the time budget. */
   p99?: number
-  /** Whether the bench also measures pushes to a webhook of another institution. */
-  pushes?: boolean
+  /** The bench also measures pushes to a healthy receiver: a webhook of another institution, a target or an output. */
+  pushes?: 'webhook' | 'target' | 'output'
+  /** What the configuration file of the node has. */
+  settings?: (of: BadSettings) => NodeSettings
+  /** Number of ports that `settings` names. */
+  ports?: number
+  /** Most files and sockets that the node may open beside those it has. Absent: no bound. */
+  files?: number
+  /** Files that the node cannot rename, in the folder of the run. */
+  slowFiles?: (directory: string) => string[]
+}
+
+/** Webhooks and plugin targets have so many sockets at most, idle ones included. */
+const deliveryFiles = maxSockets + 64
+/** Of each output, at most 64 deliveries are under way. The attacked livestreams are six, of twenty outputs at most. */
+const outputFiles = 20 * 6 + 64
+
+/** The attacker publishes over one connection. */
+const one = { connections: 1, addresses: 1 }
+
+function webhooksThatAre(answers: readonly Answer[]): Plan {
+  return { attack: { prepare: badWebhooks(answers) }, force: one, pushes: 'webhook', files: deliveryFiles }
+}
+
+function targetsThatAre(answers: readonly Answer[]): Plan {
+  return { ...badTargets(answers), force: one, pushes: 'target', files: deliveryFiles }
+}
+
+function outputsThatAre(answers: readonly Answer[], manners: readonly TcpManner[]): Plan {
+  return { ...badOutputs(answers, manners), force: one, pushes: 'output', files: outputFiles }
 }
 
 /** Attacks that brought a hub down, or slowed it down. By default the scenario measures these. */
@@ -66,11 +103,20 @@ const table = {
     force: { connections: 10, addresses: 10 },
     livestreams: 4000,
   },
-  'slow-webhooks': {
-    attack: { prepare: prepareSlowWebhooks },
-    force: { connections: 1, addresses: 1 },
-    pushes: true,
-  },
+  'slow-webhooks': webhooksThatAre(['late']),
+  'hanging-webhooks': webhooksThatAre(['silent', 'dripping', 'dripping body']),
+  'lying-webhooks': webhooksThatAre(['garbage', 'garbage body', 'no HTTP', 'reset', 'redirect']),
+  'flooding-webhooks': webhooksThatAre(['endless body', 'endless headers', 'interim answers']),
+  'hanging-targets': targetsThatAre(['late', 'silent', 'dripping', 'dripping body']),
+  'lying-targets': targetsThatAre(['garbage', 'garbage body', 'no HTTP', 'reset', 'redirect']),
+  'flooding-targets': targetsThatAre(['endless body', 'endless headers', 'interim answers']),
+  'hanging-outputs': outputsThatAre(['silent', 'dripping', 'dripping body'], ['never reads']),
+  'lying-outputs': outputsThatAre(
+    ['garbage', 'garbage body', 'no HTTP', 'reset', 'redirect'],
+    ['resets at once'],
+  ),
+  'flooding-outputs': outputsThatAre(['endless body', 'endless headers', 'interim answers'], ['floods']),
+  'slow-folder': { ...slowFolder, force: one, pushes: 'output', files: outputFiles },
   'offline-sessions': {
     attack: offlineSessions,
     force: { connections: 20, addresses: 20 },

@@ -1,16 +1,22 @@
+import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
+import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { Livestream } from '../../validator/feed/feed.ts'
 import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import type { Login } from '../load/packets.ts'
 import type { Journeys, Phase, commands as pairCommands } from '../load/pair.ts'
 import { type Bound, boundMemory, watchMemory } from '../memory.ts'
 import { type BenchNode, startNode } from '../node.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { watchOpenFiles } from '../open-files.ts'
+import { freePort, prepareGround } from '../peers/ground.ts'
+import { onSlowFolder } from '../slow-disk.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
 import type { Force, Seen, Target } from './attack.ts'
 import type { commands as attackerCommands } from './attacker.ts'
 import { type AttackName, attacks, type Plan } from './attacks.ts'
+import type { NodeSettings } from './bad-receivers.ts'
 
 /** How long the phases last, seconds. */
 export interface Phases {
@@ -22,9 +28,11 @@ export interface Phases {
 /** The effects of an attack on the node and on the pair (`load/pair.ts`). */
 export interface Outcome {
   seen: Seen
-  /** `events`: journeys to the subscriber. `pushes`: journeys to the webhook, if the plan measures pushes. */
+  /** `events`: journeys to the subscriber. `pushes`: journeys to the receiver, if the plan measures pushes. */
   events: Record<Phase, Journeys>
   pushes?: Record<Phase, Journeys>
+  /** Files and sockets that the node had open in addition, at most. */
+  files: number
   /** Resident memory of the node, bytes. `kept`: growth without garbage. */
   memory: { growth: number; kept: number; highest: number }
   /** The node still runs, and its memory stayed within the bound if there is one. */
@@ -38,9 +46,11 @@ export interface Outcome {
   bound: Bound['by'] | undefined
 }
 
-/** Address of the pair's webhook. The webhooks of the attacker are at another address. */
+/** Address of the pair's receiver. The receivers of the attacker are at another address. */
 const pairHost = '127.0.0.2'
 const warmSeconds = 2
+/** So long a slow folder holds up the node, milliseconds: longer than the attack. */
+const slowFileMs = 60_000
 
 /**
  * Attacks a fresh node with default settings, while the pair uses the node. `apart` (default: true): the node gets one
@@ -59,6 +69,16 @@ export async function besiege(
     const attacker = await startChild<typeof attackerCommands>('attacks/attacker.ts')
     stops.push(attacker.stop)
     const { cert, key, ca } = ground.certificate
+    const [attacking, healthy] = ground.institutions
+    const [livestream] = healthy?.livestreams ?? []
+    if (!attacking || !livestream) throw new Error('the feed has no two institutions')
+    const url = plan.pushes && (await pair.ask('receive', { cert, key, host: pairHost }))
+    const ports = await freePorts(plan.ports ?? 0)
+    const settings = plan.settings?.({
+      ports,
+      livestreams: attacking.livestreams,
+      directory: ground.directory,
+    })
     const bound = of.memory ? await boundMemory(of.memory) : undefined
     const env = {
       HUB_TLS_CERT: cert,
@@ -66,19 +86,23 @@ export async function besiege(
       HUB_TLS_CA: ca,
       HUB_FEED: ground.feedPath,
       ...(plan.pushes && { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: ca }),
+      ...(settings && {
+        HUB_CONFIG: await writeSettings(
+          ground.directory,
+          withPair(settings, { kind: plan.pushes, url: url ?? '', livestream }),
+        ),
+      }),
       // `startNode` switches this limit off. An attacked node gets the default again.
       HUB_PUBLISH_RATE: '100',
       ...plan.env,
       ...of.env,
     }
-    const node = await startNode({ ...bound?.env, ...env }, { command: bound?.command })
+    const slow = plan.slowFiles ? onSlowFolder(plan.slowFiles(ground.directory), slowFileMs) : []
+    const node = await startNode({ ...bound?.env, ...env }, { command: [...(bound?.command ?? []), ...slow] })
     stops.push(node.stop)
     if (of.apart ?? true) await keepApart([node.pid], [pair.pid, attacker.pid])
     preferPair(pair.pid, attacker.pid)
 
-    const [attacking, healthy] = ground.institutions
-    const [livestream] = healthy?.livestreams ?? []
-    if (!attacking || !livestream) throw new Error('the feed has no two institutions')
     const subscriber = () => addCredential(node, { role: 'subscriber', filters: ['radio/#'] })
     const publisher = (institution: string) =>
       addCredential(node, { role: 'publisher', institutions: [institution] })
@@ -88,6 +112,7 @@ export async function besiege(
       ca: ground.ca,
       server: { cert, key },
       livestreams: attacking.livestreams,
+      ports,
       feedPath: ground.feedPath,
       publisher: await publisher(attacking.id),
       subscriber: await subscriber(),
@@ -100,10 +125,10 @@ export async function besiege(
       livestream,
     })
     await delay(warmSeconds * 1000)
+    const watchFiles = watchOpenFiles(node.pid)
     await attacker.ask('prepare', { name, target })
-    if (plan.pushes) {
+    if (plan.pushes === 'webhook' && url !== undefined) {
       // Only now: the load of `prepare` would give the webhook a backlog.
-      const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })
     }
@@ -117,15 +142,17 @@ export async function besiege(
     const seen = await attacker.ask('attack', force)
     await pair.ask('begin', { name: 'after' })
     await delay(of.after * 1000)
-    const { events, pushes, ownDelay } = await pair.ask('finish', { pushed: plan.pushes ?? false })
+    const { events, pushes, ownDelay } = await pair.ask('finish', { pushed: plan.pushes !== undefined })
     const survived = node.ended() === undefined
     const { bytes: bytesAtLast } = survived ? await node.usage({ collected: true }) : { bytes: NaN }
     const memory = await watch.end()
+    const files = await watchFiles.end()
     const phases = Object.values(events)
     return {
       seen,
       events,
       ...(pushes && { pushes }),
+      files,
       memory: { ...memory, kept: bytesAtLast - bytesAtFirst },
       survived: survived && !(of.memory && memory.highest > of.memory * 1024 * 1024),
       lost: phases.reduce((sum, { sent, received }) => sum + sent - received, 0),
@@ -136,6 +163,41 @@ export async function besiege(
   } finally {
     for (const stop of stops.reverse()) await stop().catch(() => undefined)
   }
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const ports: number[] = []
+  while (ports.length < count) {
+    const port = await freePort()
+    if (!ports.includes(port)) ports.push(port)
+  }
+  return ports
+}
+
+/** The settings, and the receiver of the pair as a plugin target or an output. */
+function withPair(
+  { plugins = [], outputs = [] }: NodeSettings,
+  { kind, url, livestream }: { kind: Plan['pushes']; url: string; livestream: Livestream },
+): object {
+  const target = { type: 'pair', autoEnable: true, url }
+  const output = {
+    name: 'pair',
+    driver: 'url-template',
+    url: `${url}output`,
+    method: 'POST',
+    body: '{"playlistItemId":"{title}"}',
+    livestreams: { [livestream.id]: 'pair' },
+  }
+  return {
+    plugins: [...plugins, ...(kind === 'target' ? [target] : [])],
+    outputs: [...outputs, ...(kind === 'output' ? [output] : [])],
+  }
+}
+
+async function writeSettings(directory: string, settings: object): Promise<string> {
+  const path = join(directory, 'hub.json')
+  await writeFile(path, JSON.stringify(settings))
+  return path
 }
 
 function addCredential(node: BenchNode, request: object): Promise<Login> {

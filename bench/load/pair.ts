@@ -10,7 +10,7 @@ import { answer } from '../answer.ts'
 import { type Address, openLightClient } from './light-client.ts'
 import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
-/* The pair: a process with an ordinary publisher, subscriber and webhook. An attack must not harm them. */
+/* The pair: a process with an ordinary publisher, subscriber and receiver of pushes. An attack must not harm them. */
 
 /** Counts and times of one phase. A journey leads an event from the publisher to the subscriber or webhook. */
 export interface Journeys {
@@ -49,7 +49,7 @@ let phase: Journey['phase'] = 'warm'
 let timer: NodeJS.Timeout | undefined
 
 export const commands = {
-  /** Starts the webhook at the address `host`. Returns its URL. */
+  /** Starts the receiver of pushes at the address `host`: webhook, plugin target, and output below `/output`. Returns its URL. */
   async receive({ cert, key, host }: { cert: string; key: string; host: string }): Promise<string> {
     const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
     server.keepAliveTimeout = 60_000
@@ -57,9 +57,14 @@ export const commands = {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
       response.writeHead(204).end()
-      const { message } = JSON.parse(Buffer.concat(chunks).toString())
-      const journey = journeyOf(Buffer.from(message.data, 'base64').toString())
-      if (journey) journey.pushedAt ??= performance.now()
+      const text = Buffer.concat(chunks).toString()
+      const { message } = JSON.parse(text)
+      const number = numberOf(message ? Buffer.from(message.data, 'base64').toString() : text)
+      const now = performance.now()
+      // An output shows the newest title: it has all before it, too.
+      const from =
+        request.url === '/output' ? journeys.findIndex(({ pushedAt }) => pushedAt === undefined) : number
+      for (const journey of journeys.slice(from, (number ?? -1) + 1)) journey.pushedAt ??= now
     })
     server.listen(0, host)
     await once(server, 'listening')
@@ -95,7 +100,8 @@ export const commands = {
     // Not `setInterval`: after a delay it would skip the events that were due meanwhile.
     const publishDue = () => {
       while (began + journeys.length * intervalMs <= performance.now()) {
-        const event = playing(livestream, { playlistItemId: `pair-${journeys.length}` })
+        const name = `pair-${journeys.length}`
+        const event = playing(livestream, { playlistItemId: name, title: name })
         journeys.push({ phase, sentAt: performance.now(), acknowledged: false })
         publisher.socket.write(publishPacket(topic, journeys.length, Buffer.from(JSON.stringify(event))))
       }
@@ -115,7 +121,7 @@ export const commands = {
   /** Stops publishing, waits for missing events, and returns the journeys by phase. `pushed`: also waits for pushes. */
   async finish({ pushed }: { pushed: boolean }) {
     clearTimeout(timer)
-    // In the phase `warm`, the webhook was not subscribed yet.
+    // In the phase `warm`, a webhook was not subscribed yet.
     const isMissing = ({ phase, acknowledged, receivedAt, pushedAt }: Journey) =>
       phase !== 'warm' && (!acknowledged || receivedAt === undefined || (pushed && pushedAt === undefined))
     const deadline = performance.now() + patienceMs
@@ -138,8 +144,12 @@ export const commands = {
 answer(commands)
 
 function journeyOf(text: string): Journey | undefined {
+  return journeys[numberOf(text) ?? -1]
+}
+
+function numberOf(text: string): number | undefined {
   const found = idPattern.exec(text)
-  return found ? journeys[Number(found[1])] : undefined
+  return found ? Number(found[1]) : undefined
 }
 
 function summarize(name: Phase, at: 'receivedAt' | 'pushedAt'): Journeys {

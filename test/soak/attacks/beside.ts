@@ -1,6 +1,6 @@
 import type { Test } from 'tap'
 import type { Force } from '../../../bench/attacks/attack.ts'
-import type { AttackName } from '../../../bench/attacks/attacks.ts'
+import { type AttackName, attacks, type Plan } from '../../../bench/attacks/attacks.ts'
 import { besiege, type Outcome } from '../../../bench/attacks/siege.ts'
 
 const maxGrowthBytes = 150 * 1024 * 1024
@@ -34,6 +34,8 @@ export async function besideAttack(
     t.equal(received, sent, `${phase}: every event of the pair arrives`)
   }
   const mebibytes = Math.round(outcome.memory.growth / 1024 / 1024)
+  const { files: most = Infinity }: Plan = attacks[name]
+  t.ok(outcome.files <= most, `${outcome.files} more open files, at most ${most}`)
   t.ok(outcome.memory.growth < maxGrowthBytes, `memory grew by ${mebibytes} MiB, less than 150`)
   return outcome
 }

@@ -163,6 +163,20 @@ t.test('attacks: a row for each, and 1 at the end when one is outside of the mea
   t.equal(code, isWithin ? 0 : 1)
 })
 
+t.test('targets: a livestream that is answered late delays no other one', async (t) => {
+  const few = ['--targets', '2', '--livestreams', '3', '--late', '1', '--events', '9', '--rate', '20']
+  const { stdout } = await bench('targets', ...few, '--runs', '1', '--json')
+  const { rows } = JSON.parse(stdout).results.targets
+  t.match(
+    rows.map(({ figures }: { figures: object }) => figures),
+    [
+      { p99: Number, lost: 0, held: 0 },
+      { p99: Number, lost: 0 },
+    ],
+  )
+  t.ok(rows[1].figures.held > 0)
+})
+
 t.test('client: the library beside the package mqtt, with a ratio for each way without it', async (t) => {
   const { stdout } = await bench('client', '--events', '20', '--warm', '20', '--runs', '1', '--json')
   const { rows } = JSON.parse(stdout).results.client

@@ -1,0 +1,154 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { percentile } from '../../telemetry/latency.ts'
+import { playing } from '../../test/events.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
+import { startNode } from '../node.ts'
+import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Options, type Sample, type Scenario, single } from '../scenario.ts'
+import { alternately } from '../stage.ts'
+
+const ways = ['all answer at once', 'one livestream is answered late'] as const
+type Way = (typeof ways)[number]
+
+/** Largest p99 of the other livestreams, milliseconds (deliveries.md, "Numbers"). */
+const most = 1_000
+/** Longest wait for the last deliveries, milliseconds. */
+const patienceMs = 60_000
+
+export const targets: Scenario = {
+  about:
+    'Plugin targets that get every event, while all of them answer the events of one livestream after --late seconds: from ' +
+    `publish to arrival, of all other livestreams. Their p99 is to stay below ${most} ms, and nothing may be missing. ` +
+    'Events of all livestreams come in turn, at a steady pace.',
+  options: { runs: [3], targets: [20], livestreams: [60], late: [19], events: [300], rate: [10] },
+  figures: { p50: 'p50, ms', p99: 'p99, ms', longest: 'longest, ms', lost: 'lost', held: 'answered late' },
+  compared: [],
+
+  async measure(options, _asked, say) {
+    return alternately(ways, single(options, 'runs'), async (way, run) => {
+      const figures = await measureOnce(way, options)
+      say(`${way}: run ${run}: ${JSON.stringify(figures)}`)
+      return { case: way, system: 'hub', run, figures }
+    })
+  },
+
+  outside(samples: readonly Sample[]) {
+    return samples
+      .filter(({ figures: { p99 = Infinity, lost } }) => p99 >= most || lost !== 0)
+      .map(({ case: way, run, figures }) => `${way}, run ${run}: p99 ${figures.p99} ms, ${figures.lost} lost`)
+  },
+}
+
+/** One run with a fresh node. */
+async function measureOnce(way: Way, options: Options): Promise<Record<string, number>> {
+  const [count, late] = [single(options, 'targets'), single(options, 'late')]
+  const [events, rate] = [single(options, 'events'), single(options, 'rate')]
+  const ground = await prepareGround(single(options, 'livestreams'))
+  const stops: (() => Promise<unknown>)[] = [ground.remove]
+  try {
+    const livestreams = ground.institutions.flatMap(({ livestreams }) => livestreams)
+    const [first] = livestreams
+    const isHeld = (livestream: Livestream) => livestream === first && way !== 'all answer at once'
+    const held = new Set<string>()
+    const sentAt = new Map<string, number>()
+    const times: number[] = []
+    let lateAnswers = 0
+    const receiver = await startReceiver(ground, async (id) => {
+      if (held.has(id)) {
+        lateAnswers++
+        await delay(late * 1000, undefined, { ref: false })
+      } else times.push(performance.now() - (sentAt.get(id) ?? NaN))
+    })
+    stops.push(receiver.close)
+    const node = await startHub(ground, count, receiver.port)
+    stops.push(node.stop)
+    const clients = new Map(
+      await Promise.all(ground.institutions.map(async ({ id }) => [id, await node.connect(id)] as const)),
+    )
+    stops.push(async () => [...clients.values()].map((client) => client.end(true)))
+    const publish = async (livestream: Livestream, id: string) => {
+      if (isHeld(livestream)) held.add(id)
+      const payload = JSON.stringify(playing(livestream, { playlistItemId: id, title: id }))
+      const { institution } = livestream
+      sentAt.set(id, performance.now())
+      await clients.get(institution.id)?.publishAsync(`inbox/${institution.id}`, payload, { qos: 1 })
+    }
+    // Topics, code that is compiled, and kept connections.
+    for (const [index, livestream] of livestreams.entries()) await publish(livestream, `warm-up ${index}`)
+    await arrived(() => times.length + lateAnswers >= count * livestreams.length)
+    times.length = 0
+    const began = performance.now()
+    let expected = 0
+    for (let index = 0; index < events; index++) {
+      await delay(Math.max(0, began + (index * 1000) / rate - performance.now()))
+      const livestream = livestreams[index % livestreams.length]
+      if (!livestream) throw new Error('no livestream')
+      if (!isHeld(livestream)) expected += count
+      await publish(livestream, `event ${index}`)
+    }
+    await arrived(() => times.length >= expected)
+    const sorted = Float64Array.from(times).sort()
+    return {
+      p50: percentile(sorted, 0.5),
+      p99: percentile(sorted, 0.99),
+      longest: sorted.at(-1) ?? NaN,
+      lost: expected - times.length,
+      held: lateAnswers,
+    }
+  } finally {
+    for (const stop of stops.reverse()) await stop().catch(() => undefined)
+  }
+}
+
+/** Plugin targets with a path each at one server. To the hub, each target is an endpoint of its own. */
+async function startHub({ certificate, feedPath, directory }: Ground, count: number, port: number) {
+  const plugins = Array.from({ length: count }, (_, index) => ({
+    type: `target-${index}`,
+    autoEnable: true,
+    url: `https://localhost:${port}/${index}`,
+  }))
+  const config = join(directory, 'hub.json')
+  await writeFile(config, JSON.stringify({ plugins }))
+  const { cert, key, ca } = certificate
+  return startNode({
+    HUB_CONFIG: config,
+    HUB_FEED: feedPath,
+    HUB_TLS_CERT: cert,
+    HUB_TLS_KEY: key,
+    HUB_TLS_CA: ca,
+    HUB_PUSH_CA: ca,
+  })
+}
+
+/** Starts a server that acknowledges when `came` resolves, which gets the `playlistItemId` of each event. */
+async function startReceiver({ certificate }: Ground, came: (id: string) => Promise<void>) {
+  const { cert, key } = certificate
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
+  server.keepAliveTimeout = 60_000
+  server.on('request', async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    await came(String(JSON.parse(Buffer.concat(chunks).toString()).event.playlistItemId))
+    response.writeHead(204).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    async close(): Promise<void> {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
+
+async function arrived(isDone: () => boolean): Promise<void> {
+  const end = performance.now() + patienceMs
+  while (!isDone() && performance.now() < end) await delay(20)
+}
