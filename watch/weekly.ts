@@ -1,6 +1,6 @@
 import { type Week, weekBeside, weekOf } from '../event/week.ts'
 import { storeKeys } from '../store/keys.ts'
-import { ConditionFailed, type Store } from '../store/store.ts'
+import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { add, type Counts, emptyCounts } from './programme.ts'
 
@@ -44,8 +44,8 @@ export function createWeekly(parts: {
   log: Log
 }) {
   const { store, isLeader, clock, log } = parts
-  const ofLivestreams = createSums({ store, add, read: readCounts })
-  const ofInstitutions = createSums({ store, add: addRefusals, read: readRefusals })
+  const ofLivestreams = createSums({ store, prefix: counted, add, read: readCounts })
+  const ofInstitutions = createSums({ store, prefix: refused, add: addRefusals, read: readRefusals })
   let week = weekOf(clock())
   /** Name of the week in which records that are too old were removed last. */
   let removedIn = ''
@@ -59,13 +59,13 @@ export function createWeekly(parts: {
 
     /** Adds what is to count of an event of a livestream. */
     published(livestreamId: string, institutionId: string, counts: Counts): void {
-      ofLivestreams.add(`${counted}${placeOf(current(), institutionId)}/${part(livestreamId)}`, counts)
+      ofLivestreams.add(`${current().name} ${institutionId} ${livestreamId}`, counts)
     },
 
     /** Counts a refused event of an institution, by the codes of its errors. */
     refused(institutionId: string, codes: readonly string[]): void {
       const once = Object.fromEntries(codes.map((code) => [code, 1]))
-      ofInstitutions.add(refused + placeOf(current(), institutionId), { events: 1, codes: once })
+      ofInstitutions.add(`${current().name} ${institutionId}`, { events: 1, codes: once })
     },
 
     /**
@@ -75,7 +75,7 @@ export function createWeekly(parts: {
     async of(week: Week, institutionId: string): Promise<WeekOfInstitution | undefined> {
       if (week.from < oldest().from) return undefined
       await write()
-      const place = placeOf(week, institutionId)
+      const place = pathOf(`${week.name} ${institutionId}`)
       const livestreams = new Map<string, Counts>()
       for await (const [key, value] of store.range(`${counted}${place}/`))
         livestreams.set(decodeURIComponent(key.slice(key.lastIndexOf('/') + 1)), readCounts(value))
@@ -126,12 +126,15 @@ export function createWeekly(parts: {
 /** Sums that wait to be added to records of the store. If the outcome of a commit is unknown, they may count twice. */
 function createSums<Sum>(parts: {
   store: Pick<Store, 'get' | 'commit'>
+  /** Of the keys of the records. */
+  prefix: string
   /** Adds to a sum, in place. */
   add: (sum: Sum, more: Sum) => void
   /** Reads a record. Undefined: there is none yet. */
   read: (value: Buffer | undefined) => Sum
 }) {
-  const { store, read } = parts
+  const { store, prefix, read } = parts
+  /** By what the key of the record is made of, with spaces in between: it is made only to be written. */
   let waiting = new Map<string, Sum>()
 
   return {
@@ -144,36 +147,37 @@ function createSums<Sum>(parts: {
       try {
         for (const some of inParts([...taken])) {
           await addToRecords(some)
-          for (const [key] of some) taken.delete(key)
+          for (const [name] of some) taken.delete(name)
         }
       } finally {
-        for (const [key, sum] of taken) add(key, sum)
+        for (const [name, sum] of taken) add(name, sum)
       }
     },
   }
 
-  function add(key: string, more: Sum): void {
-    const sum = waiting.get(key)
+  function add(name: string, more: Sum): void {
+    const sum = waiting.get(name)
     if (sum) parts.add(sum, more)
-    else waiting.set(key, more)
+    else waiting.set(name, more)
   }
 
-  async function addToRecords(sums: readonly (readonly [key: string, sum: Sum])[]): Promise<void> {
+  async function addToRecords(sums: readonly (readonly [name: string, sum: Sum])[]): Promise<void> {
     for (let tries = 1; ; tries++) {
-      const values = await Promise.all(sums.map(([key]) => store.get(key)))
-      const changes = sums.map(([key, more], nth) => {
-        const value = values[nth]
-        const sum = read(value)
-        parts.add(sum, more)
-        return { put: key, value: JSON.stringify(sum), when: value ? { value } : ('absent' as const) }
-      })
       try {
-        await store.commit(changes)
+        await store.commit(await Promise.all(sums.map(changeOf)))
         return
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries === mostTries) throw error
       }
     }
+  }
+
+  async function changeOf([name, more]: readonly [name: string, sum: Sum]): Promise<Change> {
+    const key = prefix + pathOf(name)
+    const value = await store.get(key)
+    const sum = read(value)
+    parts.add(sum, more)
+    return { put: key, value: JSON.stringify(sum), when: value ? { value } : 'absent' }
   }
 }
 
@@ -194,12 +198,9 @@ function addRefusals(sum: Refusals, { events, codes }: Refusals): void {
   for (const [code, count] of Object.entries(codes)) sum.codes[code] = (sum.codes[code] ?? 0) + count
 }
 
-function placeOf({ name }: Pick<Week, 'name'>, institutionId: string): string {
-  return `${name}/${part(institutionId)}`
-}
-
-function part(id: string): string {
-  return encodeURIComponent(id)
+/** Ids have no spaces. */
+function pathOf(names: string): string {
+  return names.split(' ').map(encodeURIComponent).join('/')
 }
 
 function* inParts<One>(all: readonly One[]): Generator<readonly One[]> {

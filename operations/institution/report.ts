@@ -85,7 +85,7 @@ export const ownReport = {
 /** What is wrong with the name of a week. Undefined: nothing. */
 export function whyNoWeek(name: string | undefined): string | undefined {
   if (name === undefined || readWeek(name)) return undefined
-  return `week must be a week: ${name.slice(0, 4)} has 52`
+  return `week must be a week that there is: ${name.slice(0, 4)} has 52`
 }
 
 /** The report of an institution about a week, by default about the last whole one. */
