@@ -3,7 +3,8 @@ import t, { type Test } from 'tap'
 import { migrate } from '../../migrate/migrate.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { formatKey, presentFormat } from '../../store/stored-value.ts'
-import { temporaryDirectory } from '../start-hub.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { onStore, openStoreOf } from '../stores.ts'
 
 /* That everything in such a store is delivered: `test/soak/delivery/webhook/many-webhooks.test.ts`. */
 
@@ -39,4 +40,22 @@ t.test('two nodes of this release may start on it at once', async (t) => {
   }
   t.equal(await migrate(store, others), false)
   t.equal(await format(), presentFormat)
+})
+
+onStore('redis', 'a node does not start beside those of a former release', async (t, settings) => {
+  const home = await temporaryDirectory(t)
+  const store = await openStoreOf(settings, join(home, 'data'))
+  const member = { node: 'x', name: 'host-a:1', number: 1 }
+  await store.commit([
+    { put: formatKey, value: '2' },
+    { put: 'member/00', value: JSON.stringify(member) },
+  ])
+  await t.rejects(startTestHub(t, settings, home), {
+    message: /^nodes of a former release use the store \(host-a:1\): stop all of them/,
+  })
+  t.equal(String(await store.get(formatKey)), '2')
+  await store.commit([{ del: 'member/00' }])
+  await startTestHub(t, settings, home)
+  t.equal(String(await store.get(formatKey)), String(presentFormat))
+  await store.close()
 })
