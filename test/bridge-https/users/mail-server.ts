@@ -15,12 +15,14 @@ export async function startMailServer(t: Test) {
   const sockets = new Set<Socket>()
   let wake = () => {}
   let read = 0
+  let isAnswering = true
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => {})
     serve(socket, (mail) => {
       mails.push(mail)
       wake()
+      return isAnswering
     })
   })
   server.listen(0, '127.0.0.1')
@@ -34,6 +36,10 @@ export async function startMailServer(t: Test) {
   return {
     port: typeof address === 'object' && address ? address.port : 0,
     count: () => mails.length,
+    /** From now on, mails come in and nobody says so, or it is said again. */
+    answer(answers: boolean): void {
+      isAnswering = answers
+    },
     /** Waits for the next mail, in the order of arrival. */
     async next(): Promise<Mail> {
       for (;;) {
@@ -50,7 +56,8 @@ export async function startMailServer(t: Test) {
   }
 }
 
-function serve(socket: Socket, received: (mail: Mail) => void): void {
+/** `received` returns whether the mail is acknowledged. */
+function serve(socket: Socket, received: (mail: Mail) => boolean): void {
   let mail: Mail = { from: '', to: [], text: '' }
   let inText = false
   const answer = (line: string) => socket.write(`${line}\r\n`)
@@ -63,9 +70,8 @@ function serve(socket: Socket, received: (mail: Mail) => void): void {
         return
       }
       inText = false
-      received({ ...mail, text: mail.text.replaceAll('=3D', '=') })
+      if (received({ ...mail, text: mail.text.replaceAll('=3D', '=') })) answer('250 ok')
       mail = { from: '', to: [], text: '' }
-      answer('250 ok')
       return
     }
     const address = /<(.*?)>/.exec(line)?.[1] ?? ''

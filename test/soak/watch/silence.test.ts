@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -11,8 +11,11 @@ import { type Api, addUser, openApi, password } from '../../bridge-https/api.ts'
 import { startMailServer } from '../../bridge-https/users/mail-server.ts'
 import { writeConfig } from '../../bridge-https/users/write-config.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { passingClockOf } from '../../moving-clock.ts'
+import { until } from '../../nodes/fleet.ts'
 import { letTimePass } from '../../passing-time.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { askNode, startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../stores.ts'
 import { createBrowser, skip } from '../../web/browser.ts'
 
@@ -46,7 +49,7 @@ async function start(t: Test, store: StoreSettings) {
   return { hub, env, mail, api, email }
 }
 
-async function learn(store: StoreSettings, dataDir: string): Promise<void> {
+async function learn(store: StoreSettings, dataDir: string, livestreams = [a, b]): Promise<void> {
   await mkdir(dataDir, { recursive: true })
   const opened = await openStoreOf(store, dataDir)
   const now = Date.now()
@@ -60,7 +63,7 @@ async function learn(store: StoreSettings, dataDir: string): Promise<void> {
   }
   const value = JSON.stringify(heard)
   await opened.commit(
-    [a, b].map(({ id }) => ({ put: storeKeys.heard.prefix + encodeURIComponent(id), value })),
+    livestreams.map(({ id }) => ({ put: storeKeys.heard.prefix + encodeURIComponent(id), value })),
   )
   await opened.close()
 }
@@ -176,6 +179,49 @@ t.test(
     t.same(problems, [])
   },
 )
+
+t.test('a hub that is killed while it mails sends nothing twice', async (t) => {
+  const home = await temporaryDirectory(t)
+  await learn({}, join(home, 'data'), [a])
+  const clock = join(home, 'clock')
+  const goTo = (minutes: number) => writeFile(clock, String(minutes * 60_000))
+  await goTo(0)
+  const mail = await startMailServer(t)
+  const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
+  const env = { HUB_CONFIG: await writeConfig(t, { smtp }), NODE_OPTIONS: passingClockOf(clock) }
+  const run = async () => {
+    const hub = await spawnHub(t, home, env)
+    const ask = <Result>(command: string, args: Record<string, unknown> = {}) =>
+      askNode<Result>(hub.adminSocket, command, args)
+    const api = await openApi(t, hub)
+    return { ...hub, ask, api, ...(await addUser({ ask }, api, own)) }
+  }
+  const one = await run()
+  await one.ask('institutions.contact', { institution: own, email: contact })
+  const [, link] = /confirm#token=([\w-]{43})/.exec((await mail.next()).text) ?? []
+  await one.api.call('POST', '/contact/confirm', { body: { token: link } })
+  await speak(one.api, one.email, a)
+  mail.answer(false)
+  await goTo(12)
+  t.match((await mail.next()).text, a.id)
+  await one.stop('SIGKILL')
+
+  mail.answer(true)
+  const two = await run()
+  await goTo(40)
+  await until(async () => {
+    const newest = await two.ask<{ silentSince: string | null }[]>('events.newest')
+    return newest.some(({ silentSince }) => silentSince !== null)
+  })
+  const { event, ...body } = playing(a, { length: 0 })
+  const { json } = await two.api.call('POST', '/auth/login', { body: { email: two.email, password } })
+  await two.api.call('POST', `/events/${event}`, { token: String(json.token), body })
+  const { text } = await mail.next()
+  t.match(text, /Subject: Now-playing hub: events refused/)
+  t.notMatch(text, a.id)
+  await two.stop('SIGTERM')
+  t.equal(mail.count(), 3, 'one to confirm, and two that tell')
+})
 
 /** Axe finds nothing, on narrow and wide screens, light and dark. */
 async function findNothing(t: Test, page: Page, what: string): Promise<void> {
