@@ -81,12 +81,18 @@ function sharedPlaces(list: readonly Record<string, unknown>[]): string[] {
 function ownProblems(settings: Record<string, unknown>): string[] {
   const { driver, properties, names, isWhole } = readOutput(settings)
   const found = (isWhole && driver?.problems?.(settings, names)) || []
+  const { idle } = settings
+  // One that only leaves spaces would be sent, and refused, again and again.
+  const isBlank = typeof idle === 'string' && driver?.carrier.write({ artist: null, title: idle }).text === ''
   const isShared = driver?.place !== undefined && new Set(names).size < names.length
   return [
     ...found.map(
       ({ field, expected }) =>
         `${field}: ${show(field, settings[field], properties[field])}, expected ${expected}`,
     ),
+    ...(isBlank
+      ? [`idle: ${show('idle', idle)}, expected a text of which ${driver?.name} shows something`]
+      : []),
     ...(isShared ? ['livestreams: two with the same name there, expected each once'] : []),
   ]
 }

@@ -49,6 +49,7 @@ t.test('each mistake names its field and what was expected, without a secret', a
     [{ ...good, livestreams: { x: '/a' } }, /^outputs\.0\.livestreams: .*expected ids of livestreams/],
     [{ ...good, livestreams: { [id]: 'a' } }, /expected a mount, such as \/live\.mp3/],
     [{ ...good, livestreams: { [id]: '/a', [other]: '/a' } }, /livestreams: two with the same name there/],
+    [{ ...good, idle: ' \u200b\n' }, /^outputs\.0\.idle: .*expected a text of which icecast shows something/],
     [{ ...good, delay: 300_001 }, /^outputs\.0\.delay: 300001, expected milliseconds from 0 to 300000/],
     [
       { ...good, maxAge: 'never' },
