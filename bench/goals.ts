@@ -50,6 +50,11 @@ export const goals: readonly Goal[] = [
     command: 'workers',
   },
   {
+    row: 'an event, for a node without subscribers of it',
+    goal: 'CPU ≤ 100 µs',
+    command: 'nodes',
+  },
+  {
     row: '10,000 retained values ÷ Mosquitto',
     goal: 'time ≤ 1.5',
     command: 'retained --runs 5 --peers hub,mosquitto',

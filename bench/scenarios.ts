@@ -9,6 +9,7 @@ import { hazards } from './scenarios/hazards.ts'
 import { idle } from './scenarios/idle.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
+import { nodes } from './scenarios/nodes.ts'
 import { pages } from './scenarios/pages.ts'
 import { paused } from './scenarios/paused.ts'
 import { post } from './scenarios/post.ts'
@@ -29,6 +30,7 @@ export const scenarios: Record<string, Scenario> = {
   cold,
   fanout,
   workers,
+  nodes,
   ingest,
   connect,
   idle,

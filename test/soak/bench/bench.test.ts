@@ -99,6 +99,16 @@ t.test('workers: a hub with two beside one with one', async (t) => {
   t.ok(rows[0].ratios['one worker'].perSecond > 0)
 })
 
+t.test('nodes: what an event and a client cost the other node', async (t) => {
+  const short = ['--events', '20', '--connections', '3', '--runs', '1', '--warm', '24', '--json']
+  const { rows } = JSON.parse((await bench('nodes', ...short)).stdout).results.nodes
+  t.strictSame(
+    rows.map((row: { case: string }) => row.case),
+    ['an event', 'a clean log-in', 'the end of a clean session'],
+  )
+  for (const { figures } of rows) t.ok(figures.commands > 0)
+})
+
 t.test('--before says why a commit cannot be measured', async (t) => {
   await t.rejects(bench('latency', '--before', 'no-such-commit'), { code: 1, stderr: /no-such-commit/ })
 })
