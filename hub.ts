@@ -279,6 +279,11 @@ async function load({ config, log, options, reached, add }: Given) {
       if (principal) noteUse(principal.username)
       return principal
     },
+    certified(username: string) {
+      const principal = credentials.certified(username)
+      if (principal) noteUse(username)
+      return principal
+    },
     isReader: (username: string) => credentials.get(username)?.role === 'reader',
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
@@ -521,8 +526,8 @@ async function listen(
     broker.sendAway()
     onAir.streams.sendAway()
   })
-  const accept: typeof broker.accept = (socket, address) =>
-    reach.isCutOff() ? void socket.destroy() : broker.accept(socket, address)
+  const accept: typeof broker.accept = (socket, address, certificate) =>
+    reach.isCutOff() ? void socket.destroy() : broker.accept(socket, address, certificate)
   parts.credentials.onRevoked(onAir.streams.checkRights)
   accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
@@ -613,10 +618,12 @@ async function listen(
       ...mqttAt,
       certificates,
       tickets: parts.tickets,
+      clientCa: parts.cas.client,
       bounds: mqttBounds,
       proxyProtocol: config.proxyProtocol,
       proxyFrom: config.proxyFrom,
       accept,
+      clock: parts.clock,
       log,
       metrics,
     }),

@@ -92,6 +92,14 @@ export async function createCredentials(parts: CredentialsParts) {
       return stored && principalOf(stored)
     },
 
+    /** The principal whose certificate names this credential, or undefined. Temporary credentials have none. */
+    certified(username: string): Principal | undefined {
+      const stored = collection.get(username)
+      return stored?.user !== undefined || !stored || isExpiredOrVoid(stored)
+        ? undefined
+        : principalOf(stored)
+    },
+
     /** The reader that asks over HTTPS with username and password, or undefined. */
     authenticateReader(username: string, password: Buffer | string | undefined): Reader | undefined {
       const stored = matching(username, password)

@@ -113,7 +113,7 @@ export async function listenHttps(parts: {
     // Long names must reach their route, which judges them.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
-      ...tlsOptions(certificates, parts.tickets),
+      ...tlsOptions({ certificates, tickets: parts.tickets }),
       IncomingMessage: requestClass(routes),
       // `curl --http1.0` offers nothing else. Node's default has no `http/1.0`, and ends the handshake.
       ALPNProtocols: ['http/1.1', 'http/1.0'],

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ClientCertificate } from '../certs/client-certificate.ts'
 import type { LoginLimit } from '../listener/login-limit.ts'
 import { createPacing, createPublishRate } from '../listener/pacing.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -156,11 +157,15 @@ export async function createBroker(parts: BrokerParts) {
     },
 
     /** Begins an MQTT connection on a connected stream. */
-    accept(socket: Duplex, remoteAddress: string): void {
+    accept(socket: Duplex, remoteAddress: string, certificate?: ClientCertificate): void {
       // A TLS handshake may end after `close` began. Aedes would leave the connection open, without an answer.
       if (isClosing) return void socket.destroy()
-      const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
-        eventsOf(clients.add(added)),
+      const connection = new MqttConnection(
+        socket,
+        remoteAddress,
+        limits,
+        (added) => eventsOf(clients.add(added)),
+        certificate,
       )
       aedes.handle(connection)
     },

@@ -8,12 +8,13 @@ import {
 import { readCa } from './expected.ts'
 import type { Config } from './settings.ts'
 
-/** The settings that name a CA for the servers to which the hub connects. */
+/** The settings that name a CA: of the servers to which the hub connects, and of its clients. */
 const settings = {
   push: { name: 'HUB_PUSH_CA', path: ({ pushCa }) => pushCa },
   feed: { name: 'HUB_FEED_CA', path: ({ feedCa }) => feedCa },
   smtp: { name: 'smtp.ca', path: ({ smtp }) => smtp?.ca },
   redis: { name: 'redis.ca', path: ({ redis }) => redis?.ca },
+  client: { name: 'HUB_CLIENT_CA', path: ({ clientCa }) => clientCa },
 } satisfies Record<string, { name: string; path: (config: Config) => string | undefined }>
 
 type Purpose = keyof typeof settings
@@ -37,13 +38,15 @@ export async function openCaFiles(config: Config, log: { info: Tell; error: Tell
     if (path === undefined) return undefined
     const file = await watchCa(name, path, log)
     looks.push(file.look)
-    return file.current
+    return file
   }
+  const current = async (purpose: Purpose) => (await open(purpose))?.current
   const files = {
-    push: await open('push'),
-    feed: await open('feed'),
-    smtp: await open('smtp'),
-    redis: await open('redis'),
+    push: await current('push'),
+    feed: await current('feed'),
+    smtp: await current('smtp'),
+    redis: await current('redis'),
+    client: await open('client'),
   }
   let isLooking = false
   const lookAtAll = async () => {
@@ -62,9 +65,13 @@ async function watchCa(setting: string, path: string, log: { info: Tell; error: 
   let current = await readCa(setting, path)
   // What the last look found, and whether the node has acted on it.
   let last = { found: current, isDone: true }
+  const listeners: (() => void)[] = []
 
   return {
     current: (): string => current,
+
+    /** Calls the listener after each replacement. */
+    onChange: (listener: () => void): void => void listeners.push(listener),
 
     /** Acts if two looks in a row find the same content, because a file may be half written. Never rejects. */
     async look(): Promise<void> {
@@ -82,6 +89,7 @@ async function watchCa(setting: string, path: string, log: { info: Tell; error: 
     try {
       current = await readCa(setting, path)
       log.info({ setting, path }, 'CA replaced')
+      for (const listener of listeners) listener()
     } catch (error) {
       const { cause } = error instanceof Error ? error : {}
       const reason = cause instanceof Error ? cause.message : String(error)

@@ -145,8 +145,15 @@ export const settings = {
     group: 'tls',
     schema: text(),
     complete: absolute,
-    does: 'PEM path of the CA that users are told to trust, which `hubctl status` names (`certificate.ca`); unset: the development one with a development certificate, otherwise none. Not for client certificates',
+    does: 'PEM path of the CA that users are told to trust, which `hubctl status` names (`certificate.ca`); unset: the development one with a development certificate, otherwise none. For client certificates there is `HUB_CLIENT_CA`',
     example: '/etc/hub/ca.pem',
+  },
+  clientCa: {
+    group: 'tls',
+    schema: text(),
+    complete: absolute,
+    does: 'PEM path of a CA whose [client certificates](operators.md#client-certificates) log clients in over MQTT, beside passwords; a replaced file is read again',
+    example: '/etc/hub/client-ca.pem',
   },
   feed: {
     group: 'feed',

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
+import { type ClientCa, sessionsOf } from '../certs/client-certificate.ts'
 import { type TicketKeys, ticketLifeSeconds } from '../certs/ticket-keys.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
@@ -20,21 +21,34 @@ import { tlsSettings } from './tls-settings.ts'
 const handshakeTimeout = 10_000
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
-/** What all TLS servers of all nodes have in common, so that a client resumes its session at each of them. */
-const resumption = {
-  sessionTimeout: ticketLifeSeconds,
-  // By default it follows from the path of the program.
-  sessionIdContext: 'now-playing-hub',
+/** What a TLS server of the hub identifies itself and its clients by. */
+interface TlsParts {
+  certificates: Pick<Certificates, 'current'>
+  tickets: Pick<TicketKeys, 'current'>
+  /** Asks clients for a certificate, and checks it. Clients without one get in. Absent: it does not ask. */
+  clientCa?: ClientCa | undefined
 }
 
 /** The options of every TLS server of the hub. */
-export function tlsOptions(
-  certificates: Pick<Certificates, 'current'>,
-  tickets: Pick<TicketKeys, 'current'>,
-) {
-  const context = { ...certificates.current(), ...tlsSettings, ...resumption, ticketKeys: tickets.current() }
+export function tlsOptions(parts: TlsParts) {
   // Nagle's algorithm would hold a second small packet back for up to 40 ms.
-  return { ...context, handshakeTimeout, noDelay: true } satisfies TlsOptions
+  const options = { ...contextOf(parts), handshakeTimeout, noDelay: true } satisfies TlsOptions
+  // The log-in decides about a certificate that is not valid.
+  return parts.clientCa ? { ...options, requestCert: true, rejectUnauthorized: false } : options
+}
+
+/** What may be replaced while the server runs. All nodes have it in common, so that a client resumes its session at each. */
+function contextOf({ certificates, tickets, clientCa }: TlsParts) {
+  const ca = clientCa?.current()
+  return {
+    ...certificates.current(),
+    ...tlsSettings,
+    ...(ca !== undefined && { ca }),
+    sessionTimeout: ticketLifeSeconds,
+    // By default it follows from the path of the program.
+    sessionIdContext: ca === undefined ? 'now-playing-hub' : sessionsOf(ca),
+    ticketKeys: tickets.current(),
+  }
 }
 
 /**
@@ -59,6 +73,7 @@ export function guardServer(
   parts: {
     certificates: Certificates
     tickets: TicketKeys
+    clientCa?: ClientCa | undefined
     bounds: ConnectionBounds
     /**
      * One handshake (1 to 6 ms) begins in this many turns of the event loop. Node.js accepts one connection in each
@@ -75,7 +90,7 @@ export function guardServer(
     metrics: Metrics
   },
 ) {
-  const { certificates, tickets, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
+  const { certificates, tickets, clientCa, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
   const { proxyFrom, isTrustedProxy = () => false } = parts
   const isBalancer = proxyFrom.length > 0 ? createNetworks(proxyFrom) : () => true
   /** Clients by the addresses and ports of both sides of their connection. */
@@ -84,9 +99,9 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const refused = createRefusedConnections({ log, metrics })
 
-  certificates.onChange((pair) =>
-    server.setSecureContext({ ...pair, ...tlsSettings, ...resumption, ticketKeys: tickets.current() }),
-  )
+  const renew = () => server.setSecureContext(contextOf(parts))
+  certificates.onChange(renew)
+  clientCa?.onChange(renew)
   tickets.onChange((key) => server.setTicketKeys(key))
   // In a worker, Node.js has just set the key with which the first worker once began to listen.
   server.on('listening', () => server.setTicketKeys(tickets.current()))

@@ -150,9 +150,9 @@ export const messages = {
   },
   'log-in refused': {
     level: 'warn',
-    fields: ['clientId?', 'username?', 'remoteAddress', 'reason', ...rare],
+    fields: ['clientId?', 'username?', 'problem?', 'remoteAddress', 'reason', ...rare],
     means:
-      'with `reason`, as in the metrics; once a minute for each address and reason. `times` is the number of refusals in the line, and the names are those of the last one',
+      'with `reason`, as in the metrics, and the `problem` of a certificate; once a minute for each address and reason. `times` is the number of refusals in the line, and the names are those of the last one',
   },
   'connection refused': {
     level: 'warn',

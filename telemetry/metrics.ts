@@ -139,6 +139,7 @@ export const metricTable = {
     labels: {
       reason: [
         'credentials',
+        'certificate',
         'reader',
         'client-id',
         'temporary',

@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
+import type { ClientCertificate } from '../../certs/client-certificate.ts'
 import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
@@ -24,6 +25,8 @@ export class MqttConnection extends Duplex {
   /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
   readonly remoteAddress: string
+  /** Undefined: the client has shown none, or the hub has not asked. */
+  readonly certificate: ClientCertificate | undefined
   readonly connectedAt: number
   /** The fan-out writes messages here directly. All other packets go through `send`. */
   readonly outgoing: OutgoingBuffer
@@ -63,9 +66,11 @@ export class MqttConnection extends Duplex {
     remoteAddress: string,
     limits: ConnectionLimits,
     eventsOf: (connection: MqttConnection) => ConnectionEvents,
+    certificate?: ClientCertificate,
   ) {
     super({ allowHalfOpen: true, emitClose: true })
     this.remoteAddress = remoteAddress
+    this.certificate = certificate
     this.connectedAt = Date.now()
     this.#socket = socket
     this.#limits = limits

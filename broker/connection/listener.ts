@@ -1,5 +1,6 @@
 import { createServer, type TLSSocket } from 'node:tls'
 import type { Certificates } from '../../certs/certificates.ts'
+import { type ClientCa, type ClientCertificate, clientCertificateOf } from '../../certs/client-certificate.ts'
 import type { TicketKeys } from '../../certs/ticket-keys.ts'
 import type { ConnectionBounds } from '../../listener/connection-bounds.ts'
 import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
@@ -16,14 +17,20 @@ export async function listenMqtt(parts: {
   bounds: ConnectionBounds
   proxyProtocol: boolean
   proxyFrom: readonly string[]
-  accept: (socket: TLSSocket, remoteAddress: string) => void
+  /** The CA of clients that log in with certificates. */
+  clientCa: ClientCa | undefined
+  accept: (socket: TLSSocket, remoteAddress: string, certificate?: ClientCertificate) => void
+  clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { host, port, certificates, tickets, accept, log } = parts
-  const server = createServer(tlsOptions(certificates, tickets))
+  const { host, port, accept, log } = parts
+  const server = createServer(tlsOptions(parts))
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 2 })
-  server.on('secureConnection', (socket) => accept(socket, guard.addressOf(socket)))
+  server.on('secureConnection', (socket) => {
+    const certificate = parts.clientCa && clientCertificateOf(socket, parts.clock())
+    accept(socket, guard.addressOf(socket), certificate)
+  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, host, () => resolve())

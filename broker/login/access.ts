@@ -4,6 +4,8 @@ import type { Principal } from '../../acl/principal.ts'
 export interface Access {
   /** The principal of a user name and password. Undefined: the log-in is refused. */
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
+  /** The principal of a client whose certificate names this user name. Absent, or undefined: the log-in is refused. */
+  certified?(username: string): Principal | undefined
   /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
   /** Whether the user name is one of a credential for HTTPS: only the log says so. Absent: there are none. */

@@ -1,4 +1,5 @@
 import { isTemporary, type Principal } from '../../acl/principal.ts'
+import type { ClientCertificate } from '../../certs/client-certificate.ts'
 import { cut } from '../../event/cut.ts'
 import type { LoginLimit } from '../../listener/login-limit.ts'
 import { originOf } from '../../listener/origin.ts'
@@ -60,9 +61,12 @@ export function createMqttLogIn(parts: {
     if ((await failures.secondsBlocked(origin)) !== undefined) {
       throw refusal(client, 'too-many-failures', connackCode.serverUnavailable, username)
     }
-    const principal = username === undefined ? access.anonymous : access.authenticate(username, password)
+    const { certificate } = client.connection
+    const principal = principalOf(certificate, username, password)
     if (!principal) {
       await failures.failed(origin)
+      if (certificate && (username === undefined || 'username' in certificate))
+        throw certificateRefusal(client, certificate, username)
       const isReader = username !== undefined && access.isReader?.(username)
       throw refusal(client, isReader ? 'reader' : 'credentials', connackCode.badCredentials, username)
     }
@@ -74,6 +78,33 @@ export function createMqttLogIn(parts: {
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)
     }
     return principal
+  }
+
+  /** A certificate that is not valid counts as none: the client may still have a password. */
+  function principalOf(
+    certificate: ClientCertificate | undefined,
+    username: string | undefined,
+    password: Buffer | undefined,
+  ): Principal | undefined {
+    if (certificate && 'username' in certificate) {
+      const isOther = username !== undefined && username !== certificate.username
+      return isOther ? undefined : access.certified?.(certificate.username)
+    }
+    return username === undefined ? access.anonymous : access.authenticate(username, password)
+  }
+
+  function certificateRefusal(
+    client: Client,
+    certificate: ClientCertificate,
+    username: string | undefined,
+  ): LogInRefused {
+    const named = 'username' in certificate ? certificate.username : undefined
+    const isOther = named !== undefined && username !== undefined && username !== named
+    const problem = isOther
+      ? 'its name is not the user name of the CONNECT'
+      : 'its name is that of no credential'
+    const about = { problem: 'problem' in certificate ? certificate.problem : problem }
+    return refusal(client, 'certificate', connackCode.badCredentials, named ?? username, about)
   }
 
   /** Claims the session of the client, and stores its will. */
@@ -143,12 +174,13 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     reason: RefusedReason,
     returnCode: number,
     username: string | undefined,
+    about: { problem?: string } = {},
   ): LogInRefused {
     metrics.connectionsRefused.inc({ reason })
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
     const subject = `${reason} ${originOf(remoteAddress).address}`
-    warn(subject, { ...tried, remoteAddress, reason })
+    warn(subject, { ...tried, ...about, remoteAddress, reason })
     return new LogInRefused(returnCode)
   }
 }

@@ -160,7 +160,7 @@ async function startGuarded(t: Test) {
   const certificates = createCertificates({ certPath: cert, keyPath: key, log: pino({ level: 'silent' }) })
   let replaceCertificate = () => {}
   const tickets = lastingTicketKey()
-  const server = createServer(tlsOptions(certificates, tickets))
+  const server = createServer(tlsOptions({ certificates, tickets }))
   const begun: { from: string | undefined; turn: number }[] = []
   let turn = 0
   const count = () => {
