@@ -58,15 +58,20 @@ export function createFind({ store, journal }: Parts) {
     /** Finds an event by its id. Of several publications, finds the first. */
     byId: (id: string): Promise<EventSearch> => search(id, all, maxScanned),
 
-    /** Finds an event of this institution by its id: first in the institution's reports, then in all messages. */
+    /**
+     * Finds an event of this institution by its id: first in the institution's reports, then in those messages whose reports
+     * may be removed. Neither the answer nor its duration says how much others publish, or that one of them has this event.
+     */
     async ofInstitution(id: string, institutionId: string): Promise<EventSearch> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
       const reported = await search(id, (from, end) => reports({ store, journal }, prefix, from, end), most)
       if (reported.found) return reported
-      const { found, isWhole } = await search(id, all, maxScanned)
-      const isOwn = found?.messages[0]?.institutionId === institutionId
-      return { found: isOwn ? found : undefined, isWhole: isWhole && reported.isWhole }
+      const isOwn = (message: Entry | undefined) => message?.institutionId === institutionId
+      // From the floor on, the journal has every report.
+      const old = (from: number, end: number) => all(from, Math.min(end, journal.floor()))
+      const { found } = await search(id, old, maxScanned, isOwn)
+      return { found: isOwn(found?.messages[0]) ? found : undefined, isWhole: reported.isWhole }
     },
 
     /** The event of a message or report at a position. */
@@ -77,6 +82,7 @@ export function createFind({ store, journal }: Parts) {
     id: string,
     candidates: (from: number, end: number) => Candidates,
     most: typeof maxScanned,
+    isMeant: (entry: Entry) => boolean = () => true,
   ): Promise<EventSearch> {
     const at = timeOfEventId(id)
     if (at === undefined) return { isWhole: true }
@@ -87,7 +93,7 @@ export function createFind({ store, journal }: Parts) {
         bytes -= size
         if (entry) entries--
         if (entries < 0 || bytes < 0) return { found: refused, isWhole: false }
-        if (!entry || !isAbout(entry, id)) continue
+        if (!entry || !isMeant(entry) || !isAbout(entry, id)) continue
         const found = await eventAt(entry.position)
         if (found && found.messages.length > 0) return { found, isWhole: true }
         refused ??= found

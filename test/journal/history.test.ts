@@ -1,6 +1,8 @@
 import t from 'tap'
+import { createEventIds } from '../../event/format.ts'
 import type { Message } from '../../event/message.ts'
 import type { EventRow } from '../../journal/history/event-row.ts'
+import type { Store } from '../../store/store.ts'
 import { openBroker } from '../conformance/peers.ts'
 
 const institutionId = 'urn:org:institution:1'
@@ -79,4 +81,54 @@ t.test('the list of a livestream reads only those reports of its institution tha
   t.match(events, [{ outcome: 'blocked' }, { outcome: 'published', title: 'xxxxxxxxxx' }])
   t.equal(events.length, count + 1)
   t.equal(next, null)
+})
+
+t.test('an institution that asks for an event reads nothing of what others publish', async (t) => {
+  let read = 0
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    async *range(prefix, bounds) {
+      for await (const record of store.range(prefix, bounds)) {
+        read++
+        yield record
+      }
+    },
+  })
+  const { broker } = await openBroker(t, { wrapStore })
+  const newId = createEventIds()
+  const publish = async (institution: string) => {
+    const id = newId()
+    const payload = Buffer.from(JSON.stringify({ id, outcome: 'published', services: ['one'], errors: [] }))
+    const message = { ...event(1), institutionId: institution, payload: Buffer.from(JSON.stringify({ id })) }
+    await broker.distribute([message, { ...report, topic: `feedback/${institution}`, payload }])
+    return id
+  }
+  const mine = await publish(institutionId)
+  const theirs = await publish('urn:org:institution:other')
+  const asked = async (id: string) => {
+    read = 0
+    const answer = await broker.history.find.ofInstitution(id, institutionId)
+    return { answer, read }
+  }
+  const nobodys = newId()
+  const missed = { answer: { found: undefined, isWhole: true }, read: (await asked(nobodys)).read }
+  for (let nth = 0; nth < 20; nth++) await publish('urn:org:institution:other')
+  t.same(await asked(nobodys), missed, 'however much others publish')
+  t.same(await asked(theirs), missed, 'also of an event that another institution has')
+  t.match((await asked(mine)).answer, { found: { messages: [{ institutionId }] }, isWhole: true })
+})
+
+t.test('an event is found by its message alone, by the institution that published it', async (t) => {
+  const limits = { history: 2, queueLimit: 3, windowBytes: 1 }
+  const { broker } = await openBroker(t, { limits })
+  const id = createEventIds()()
+  const payload = Buffer.from(JSON.stringify({ id }))
+  await broker.distribute([{ ...event(1), institutionId, payload }])
+  for (let time = 0; time < 4; time++) {
+    await broker.distribute([{ ...event(1), stream: 'other' }])
+    await broker.trimming.sweep()
+  }
+  t.match(await broker.history.find.ofInstitution(id, institutionId), { found: { messages: [{ payload }] } })
+  const others = await broker.history.find.ofInstitution(id, 'urn:org:institution:other')
+  t.same(others, { found: undefined, isWhole: true })
 })

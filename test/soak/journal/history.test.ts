@@ -403,6 +403,10 @@ onStore('embedded', 'what is left of an event is shown when the rest is kept no 
     for await (const [key] of kept.range(prefix))
       if (gone.some((position) => key.endsWith(position))) await kept.commit([{ del: key }])
   }
+  // The journal removes only what lies before its floor.
+  const state = { window: [], passed: 1, historyFrom: 1, historyBytes: 0, round: { at: '', bytes: 0 } }
+  const floor = second.position + 1
+  await kept.commit([{ put: 'trimming/state', value: JSON.stringify({ ...state, floor }) }])
   await kept.close()
 
   const again = await startTestHub(t, pushing(receiver), home)
