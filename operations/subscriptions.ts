@@ -20,6 +20,7 @@ const listed = {
   url: string,
   contact: string,
   ...standing,
+  lastReason: stringOrNull,
   createdAt: instant,
 }
 
@@ -285,9 +286,10 @@ async function queueOf({ deliveries }: NodeParts, name: string): Promise<ShownQu
 
 function toListed({ feed }: NodeParts, subscription: PushSubscription, queue: ShownQueue) {
   const { name, institutionId, topicId, url, contact, createdAt } = subscription
-  const { state, pending, oldest, deadLetters } = queue
+  const { state, pending, oldest, deadLetters, lastReason } = queue
   const livestream = { id: topicId, title: feed.current()?.byId.get(topicId)?.title ?? null }
-  return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
+  const standing = { state, pending, oldest, deadLetters, lastReason }
+  return { name, institutionId, livestream, url, contact, ...standing, createdAt }
 }
 
 function refusePaused({ deliveries }: NodeParts, name: string, isOwner?: boolean): void {

@@ -36,7 +36,7 @@ export const ownCredentials = {
         empty: 'No credential publishes for your institution: an operator of the hub makes one.',
         columns: [
           ['Username', 'username', 'ends {revokeAt}', 'It publishes for other institutions, too.{isShared?}'],
-          ['Only', 'classes'],
+          ['Only classes', 'classes'],
           'connected',
           ['Last used', 'lastUsedAt'],
           ['Made', 'createdAt'],
@@ -100,7 +100,8 @@ function judged(one: OwnCredential, connected: number, all: readonly OwnCredenti
   if (successor) return go(`${successor.username} was made after it, may do the same, and is used`)
   if (one.lastUsedAt !== null && now - Date.parse(one.lastUsedAt) < unusedDays * dayMs)
     return keep(`it was used within ${unusedDays} days`)
-  if (now - Date.parse(one.createdAt) < unusedDays * dayMs) return keep('it is new')
+  if (now - Date.parse(one.createdAt) < unusedDays * dayMs)
+    return keep(`nobody used it yet, but it was made within ${unusedDays} days`)
   return go(`nobody used it for ${unusedDays} days`)
 }
 

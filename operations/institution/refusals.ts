@@ -6,7 +6,7 @@ import { oneOf, text } from '../arguments.ts'
 import { checked, delivery, errorItem, listedEvent, shownEvent, stages, warning } from '../events.ts'
 import type { Of } from '../operation.ts'
 import { integer, orNull, string } from '../results.ts'
-import type { OwnLivestream } from './own.ts'
+import type { Own, OwnLivestream } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 
 const remedy = Type.Union([string, Type.Null()], {
@@ -16,10 +16,10 @@ const mendedError = Type.Object({ ...errorItem.properties, remedy })
 const mendedWarning = Type.Object({ ...warning.properties, remedy })
 const mended = { errors: Type.Array(mendedError), warnings: Type.Array(mendedWarning) }
 
-const refusedEvent = Type.Object({ ...listedEvent.properties, ...mended })
+const mendedEvent = Type.Object({ ...listedEvent.properties, ...mended })
 
-const refusals = Type.Object({
-  events: Type.Array(refusedEvent),
+const eventsOfWeek = Type.Object({
+  events: Type.Array(mendedEvent),
   next: Type.Union([integer, Type.Null()], {
     description: 'the `before` of the next page; null: the last page',
   }),
@@ -41,44 +41,51 @@ const ownEvent = Type.Object({
   }),
 })
 
-export type RefusedEvent = Of<typeof refusedEvent>
+export type ListedOwnEvent = Of<typeof mendedEvent>
 export type OwnEvent = Of<typeof ownEvent>
 
 const weekMs = 7 * 24 * 3600 * 1000
 const defaultLimit = 100
+
+/** The arguments of both lists. */
+const ofList = {
+  livestream: Type.Optional(text('the id of a livestream')),
+  before: Type.Optional(Type.Integer({ minimum: 0, description: 'a position: `next` of the page before' })),
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 200, description: 'a whole number from 1 to 200' }),
+  ),
+}
 
 export const ownRefusals = {
   'refusals.list': {
     permission: 'publish',
     at: 'GET /institution/refusals',
     ...shows('what was refused or warned of within a week, newest first, and what mends it', {
-      args: {
-        only: Type.Optional(oneOf('refused', 'warned')),
-        livestream: Type.Optional(text('the id of a livestream')),
-        before: Type.Optional(
-          Type.Integer({ minimum: 0, description: 'a position: `next` of the page before' }),
-        ),
-        limit: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 200, description: 'a whole number from 1 to 200' }),
-        ),
-      },
+      args: { only: Type.Optional(oneOf('refused', 'warned')), ...ofList },
       example: { only: 'refused', limit: 20 },
       console: { view: 'own-refusals', title: 'Refusals' },
-      result: refusals,
-      async run(own, { only, livestream: id, before, limit = defaultLimit }) {
-        const livestream = id === undefined ? undefined : own.livestreams.named(id)
-        const { events, next } = await own.events.list({
-          since: Date.now() - weekMs,
-          before,
-          limit,
-          isMeant: (row) =>
+      result: eventsOfWeek,
+      run: (own, { only, ...asked }) =>
+        listed(
+          own,
+          asked,
+          (row) =>
             !row.dryRun &&
             ((only !== 'warned' && row.errors.length > 0) ||
-              (only !== 'refused' && row.warnings !== undefined)) &&
-            (livestream === undefined || isOf(row, namesOf(livestream))),
-        })
-        return { events: events.map(withRemedies), next }
-      },
+              (only !== 'refused' && row.warnings !== undefined)),
+        ),
+    }),
+  },
+  'events.list': {
+    permission: 'publish',
+    at: 'GET /institution/events',
+    ...shows('the events of a week, whatever became of them, newest first', {
+      args: { item: Type.Optional(text('a playlistItemId')), ...ofList },
+      example: { item: 'kw1-0042', limit: 20 },
+      console: { view: 'own-events', title: 'Events' },
+      result: eventsOfWeek,
+      run: (own, { item, ...asked }) =>
+        listed(own, asked, (row) => item === undefined || row.playlistItemId === item),
     }),
   },
   'events.show': {
@@ -112,6 +119,22 @@ export const ownRefusals = {
     }),
   },
 } satisfies Record<string, OwnOperation>
+
+/** The events of a week that are asked for and meant, with what mends them. */
+async function listed(
+  own: Own,
+  { livestream: id, before, limit = defaultLimit }: { livestream?: string; before?: number; limit?: number },
+  isMeant: (row: EventRow) => boolean,
+) {
+  const livestream = id === undefined ? undefined : own.livestreams.named(id)
+  const { events, next } = await own.events.list({
+    since: Date.now() - weekMs,
+    before,
+    limit,
+    isMeant: (row) => isMeant(row) && (livestream === undefined || isOf(row, namesOf(livestream))),
+  })
+  return { events: events.map(withRemedies), next }
+}
 
 /** The row with what mends each of its errors and warnings. */
 function withRemedies<Row extends Pick<EventRow, 'errors' | 'warnings'>>({

@@ -44,7 +44,7 @@ export const ownSubscriptions = {
         columns: [
           ['Webhook', 'name', '{url}'],
           ['Livestream', 'livestream.title'],
-          'state',
+          ['State', 'state', '{lastReason}'],
           ['Waiting', 'pending'],
           ['Oldest', 'oldest'],
           'deadLetters',

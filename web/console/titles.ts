@@ -12,6 +12,7 @@ const named: readonly (readonly [group: string, views: Readonly<Record<string, s
     {
       'own-livestreams': 'Livestreams',
       'own-refusals': 'Refusals',
+      'own-events': 'Events',
       'own-report': 'Weekly report',
       'own-check': 'Dry run',
       'own-credentials': 'Credentials',

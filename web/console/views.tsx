@@ -7,7 +7,7 @@ import { titleOf } from './titles.ts'
 import { OwnCheck } from './trace/dry-run.tsx'
 import { EventPage } from './trace/event.tsx'
 import { OwnEventPage } from './trace/own-event.tsx'
-import { OwnRefusals } from './trace/own-refusals.tsx'
+import { OwnEvents, OwnRefusals } from './trace/own-events.tsx'
 import { Trace } from './trace/trace.tsx'
 import { AllCommands, CommandPage } from './views/all-commands.tsx'
 import { GeneratedPage, GeneratedView } from './views/generated.tsx'
@@ -61,7 +61,11 @@ const handMade: Readonly<Record<string, (name: string | undefined) => Shown | un
   'own-refusals': (id) =>
     id === undefined
       ? { title: 'Refusals', content: <OwnRefusals /> }
-      : { title: `Event ${id}`, content: <OwnEventPage id={id} /> },
+      : { title: `Event ${id}`, content: <OwnEventPage id={id} view="own-refusals" /> },
+  'own-events': (id) =>
+    id === undefined
+      ? { title: 'Events', content: <OwnEvents /> }
+      : { title: `Event ${id}`, content: <OwnEventPage id={id} view="own-events" /> },
   'own-report': () => ({ title: 'Weekly report', content: <OwnReport /> }),
   'own-check': () => ({ title: 'Dry run', content: <OwnCheck /> }),
   institutions: (id) =>

@@ -152,6 +152,23 @@ t.test('refusals and warnings, each with what mends it', async (t) => {
   })
 })
 
+t.test('events of a week, also those that were published without a warning', async (t) => {
+  const { mine, theirs, get } = await startTwo(t)
+  const titles = async (query = '') =>
+    ((await get(`/events${query}`)).json.events as { title: string }[]).map(({ title }) => title)
+  const all = ['mine.mp3', 'mine refused', 'On air']
+  t.same(await titles(), all)
+  await mine.studio.publish(playing(station(0, 2), { title: 'Asked for', playlistItemId: 'item-7' }))
+  t.same(await titles('?item=item-7'), ['Asked for'])
+  t.same(await titles('?item=item-8'), [])
+  t.same(await titles(`?livestream=${mine.livestream.id}`), all)
+  t.match(await get(`/events?livestream=${theirs.livestream.id}`), { status: 404 })
+  const { next } = (await get('/events?limit=1')).json
+  t.same(await titles(`?before=${next}`), all)
+  t.match(await get('/events?limit=201'), { status: 400, json: { errors: [{ path: '.query.limit' }] } })
+  t.match(await get('/events?titel=x'), { status: 400, json: { errors: [{ path: '.query.titel' }] } })
+})
+
 t.test('the weekly report: its own sums, the same for its users and for operators', async (t) => {
   const { hub, mine, theirs, get } = await startTwo(t)
   const { studio, livestream } = mine
@@ -357,7 +374,10 @@ t.test('no operation shows or changes anything of another institution', async (t
       const asked = `${name} ${JSON.stringify(args)}`
       t.notMatch(withoutArguments(answer.text, args), secret, asked)
       // A position may be the last one before an own report, which has its message there.
-      if (Object.keys(args).length > 0 && name !== 'check') t.ok([400, 404].includes(answer.status), asked)
+      if (Object.keys(args).join() === 'item')
+        t.same(JSON.parse(answer.text), { events: [], next: null }, asked)
+      else if (Object.keys(args).length > 0 && name !== 'check')
+        t.ok([400, 404].includes(answer.status), asked)
     }
   }
   t.equal(await stateOf(), before, 'nothing was changed')

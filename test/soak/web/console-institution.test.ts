@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
-import { institutions, playing, station } from '../../events.ts'
+import { institutions, playing, serviceOf, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
@@ -56,6 +56,32 @@ t.test('why was my event refused, and what did the hub make of it', { skip }, as
   await row.getByRole('link', { name: 'Too short – Mira Hollund' }).click()
   await page.getByRole('heading', { name: 'Why it was refused' }).waitFor()
   await page.getByText('"length":0').waitFor()
+  t.same(problems, [])
+})
+
+t.test('what did the hub make of an event that was published', { skip }, async (t) => {
+  const { page, studio, problems } = await start(t, both)
+  const [first, second] = [livestream, station(0, 2)]
+  await studio.publish(playing(first, { title: 'For two', services: [first, second].map(serviceOf) }))
+  await open(page, 'Events')
+  t.equal(await page.getByRole('row').filter({ hasText: 'Too short' }).count(), 1)
+  const row = page.getByRole('row').filter({ hasText: 'For two' })
+  for (const { title } of [first, second]) await row.getByText(title, { exact: true }).waitFor()
+  await row.getByRole('link', { name: 'For two – Mira Hollund' }).click()
+  await page.getByText('Sent by client').waitFor()
+  await page.getByText(studio.client.options.clientId ?? '', { exact: true }).waitFor()
+  await page.getByRole('heading', { name: 'Who got it' }).waitFor()
+  await page.getByRole('main').getByRole('link', { name: 'Events' }).last().click()
+  await row.waitFor()
+  t.same(problems, [])
+})
+
+t.test('an event for livestreams of two publishers is listed with both', { skip }, async (t) => {
+  const { page, studio, problems } = await start(t, both)
+  await studio.publish(playing(livestream, { services: [livestream, station(1)].map(serviceOf) }))
+  await open(page, 'Refusals')
+  const row = page.getByRole('row').filter({ hasText: livestream.title }).filter({ hasText: 'blocked' })
+  await row.getByTitle(station(1).externalId).waitFor()
   t.same(problems, [])
 })
 
@@ -135,9 +161,9 @@ t.test('does my webhook work: test, pause, resume, replay', { skip }, async (t) 
 
 t.test('each permission has its views, and nothing else is asked or shown', { skip }, async (t) => {
   for (const [permissions, views] of [
-    [['publish'], ['Livestreams', 'Refusals', 'Weekly report', 'Dry run', 'Credentials']],
+    [['publish'], ['Livestreams', 'Refusals', 'Events', 'Weekly report', 'Dry run', 'Credentials']],
     [['subscribe'], ['Webhooks']],
-    [both, ['Livestreams', 'Refusals', 'Weekly report', 'Dry run', 'Credentials', 'Webhooks']],
+    [both, ['Livestreams', 'Refusals', 'Events', 'Weekly report', 'Dry run', 'Credentials', 'Webhooks']],
   ] as const) {
     const { page, problems } = await start(t, [...permissions])
     const asked: string[] = []
@@ -202,6 +228,9 @@ t.test('axe finds nothing, on narrow and wide screens, light and dark', { skip }
   await shown('livestream', 'Topic to publish to')
   await open(page, 'Refusals')
   await shown('refusals', 'Too short')
+  await open(page, 'Events')
+  await shown('events', 'On air')
+  await open(page, 'Refusals')
   await page.getByRole('link', { name: 'Too short – Mira Hollund' }).click()
   await shown('event', 'Why it was refused')
   await open(page, 'Dry run')

@@ -18,11 +18,16 @@ import {
 import { StagesBar } from './stages-bar.tsx'
 
 /** What the hub made of an event of the user's institution. */
-export function OwnEventPage({ id }: { id: string }) {
+export function OwnEventPage({ id, view }: { id: string; view: 'own-refusals' | 'own-events' }) {
   const { value, problem } = useCommandAnswer('institution.events.show', { id }, 5_000)
   const event = value.value
   return (
-    <EventFrame id={id} href="/console/own-refusals" list="Refusals" problem={problem.value}>
+    <EventFrame
+      id={id}
+      href={`/console/${view}`}
+      list={view === 'own-events' ? 'Events' : 'Refusals'}
+      problem={problem.value}
+    >
       {event && <Shown event={event} />}
     </EventFrame>
   )
@@ -37,6 +42,10 @@ function Shown({ event }: { event: OwnEvent }) {
         <Facts
           of={[
             ...identityOf(event),
+            [
+              'Sent by client',
+              typeof report?.clientId === 'string' && <span class="id">{report.clientId}</span>,
+            ],
             ['Creator', event.creator !== null && <span dir="auto">{event.creator}</span>],
           ]}
         />

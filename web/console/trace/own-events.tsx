@@ -1,5 +1,6 @@
 import { signal, useSignal } from '@preact/signals'
-import type { RefusedEvent } from '../../../operations/institution/refusals.ts'
+import type { ComponentChildren } from 'preact'
+import type { ListedOwnEvent } from '../../../operations/institution/refusals.ts'
 import type { CommandResult } from '../commands.ts'
 import { livestreamName } from '../livestream-names.ts'
 import { operate } from '../operate.ts'
@@ -19,39 +20,12 @@ export function OwnRefusals() {
   return (
     <>
       <Head title="Refusals" />
-      <Listed only={only} />
-    </>
-  )
-}
-
-function Listed({ only }: { only: string }) {
-  const args = only === '' ? {} : { only }
-  const { value, problem } = useCommandAnswer('institution.refusals.list', args, everyMs)
-  /** The pages behind the first, of what is chosen. */
-  const more = useSignal<(CommandResult<'institution.refusals.list'> & { only: string }) | undefined>(
-    undefined,
-  )
-  const trouble = useSignal<string | undefined>(undefined)
-  const first = value.value
-  const behind = more.value?.only === only ? more.value : undefined
-  const older = behind?.events ?? []
-  const next = (behind ?? first)?.next ?? null
-
-  async function showMore(): Promise<void> {
-    const answer = await operate('institution.refusals.list', { ...args, before: next })
-    trouble.value = 'problem' in answer ? answer.problem : undefined
-    if ('result' in answer)
-      more.value = { only, events: [...older, ...answer.result.events], next: answer.result.next }
-  }
-
-  return (
-    <section class="panel">
-      <Problem text={problem.value ?? trouble.value} />
-      <Table
+      <Listed
+        command="institution.refusals.list"
+        view="own-refusals"
         caption="What was refused or warned of, newest first"
-        rows={first && [...first.events, ...older.filter(({ position }) => !holds(first.events, position))]}
-        keyOf={({ position }) => String(position)}
-        textOf={(row) => JSON.stringify(row)}
+        empty="Nothing was refused or warned of within a week."
+        only={only}
         tools={
           <select
             aria-label="Which are listed"
@@ -63,7 +37,64 @@ function Listed({ only }: { only: string }) {
             <option value="warned">Warnings</option>
           </select>
         }
-        empty="Nothing was refused or warned of within a week."
+      />
+    </>
+  )
+}
+
+/** The events of a week, whatever became of them. */
+export function OwnEvents() {
+  return (
+    <>
+      <Head title="Events" />
+      <Listed
+        command="institution.events.list"
+        view="own-events"
+        caption="All events, newest first"
+        empty="No event came within a week."
+      />
+    </>
+  )
+}
+
+type List = 'institution.refusals.list' | 'institution.events.list'
+
+function Listed(props: {
+  command: List
+  view: string
+  caption: string
+  empty: string
+  only?: string
+  tools?: ComponentChildren
+}) {
+  const { command, view, caption, empty, only = '', tools } = props
+  const args = only === '' ? {} : { only }
+  const { value, problem } = useCommandAnswer(command, args, everyMs)
+  /** The pages behind the first, of what is chosen. */
+  const more = useSignal<(CommandResult<List> & { only: string }) | undefined>(undefined)
+  const trouble = useSignal<string | undefined>(undefined)
+  const first = value.value
+  const behind = more.value?.only === only ? more.value : undefined
+  const older = behind?.events ?? []
+  const next = (behind ?? first)?.next ?? null
+
+  async function showMore(): Promise<void> {
+    const answer = await operate(command, { ...args, before: next })
+    trouble.value = 'problem' in answer ? answer.problem : undefined
+    if ('result' in answer)
+      more.value = { only, events: [...older, ...answer.result.events], next: answer.result.next }
+  }
+
+  return (
+    <section class="panel">
+      <Problem text={problem.value ?? trouble.value} />
+      <Table
+        caption={caption}
+        rows={first && [...first.events, ...older.filter(({ position }) => !holds(first.events, position))]}
+        keyOf={({ position }) => String(position)}
+        textOf={(row) => JSON.stringify(row)}
+        tools={tools}
+        empty={empty}
         columns={[
           {
             title: 'When',
@@ -77,12 +108,12 @@ function Listed({ only }: { only: string }) {
           {
             title: 'Event',
             cell: (row) => (
-              <a href={`/console/own-refusals/${nameOf(row)}`} class="what" dir="auto">
+              <a href={`/console/${view}/${nameOf(row)}`} class="what" dir="auto">
                 {titleOf(row)}
               </a>
             ),
           },
-          { title: 'Livestream', cell: (row) => <Livestream of={row} /> },
+          { title: 'Livestream', cell: (row) => <Livestreams of={row} /> },
           { title: 'What is wrong, and what mends it', cell: (row) => <Faults of={row} /> },
         ]}
       />
@@ -95,30 +126,37 @@ function Listed({ only }: { only: string }) {
   )
 }
 
-function holds(events: readonly RefusedEvent[], position: number): boolean {
+function holds(events: readonly ListedOwnEvent[], position: number): boolean {
   return events.some((one) => one.position === position)
 }
 
 /** The name by which an event is shown: its id, or its position where it has none. */
-function nameOf({ id, outcome, position }: RefusedEvent): string {
+function nameOf({ id, outcome, position }: ListedOwnEvent): string {
   return encodeURIComponent(outcome === 'published' && id !== null ? id : String(position))
 }
 
-function Livestream({ of: { services, refusedServices = [] } }: { of: RefusedEvent }) {
-  const [first = refusedServices[0]] = services
-  if (first === undefined) return <None />
+/** The first livestreams of an event. */
+function Livestreams({ of: { services, refusedServices = [] } }: { of: ListedOwnEvent }) {
+  const all = [...services, ...refusedServices]
+  if (all.length === 0) return <None />
   return (
-    <span title={first} dir="auto">
-      {livestreamName(first)}
+    <span class="lines">
+      {all.slice(0, 3).map((one) => (
+        <span key={one} title={one} dir="auto">
+          {livestreamName(one)}
+        </span>
+      ))}
+      {all.length > 3 && <span class="muted">and {all.length - 3} more</span>}
     </span>
   )
 }
 
 /** The first errors and warnings of an event. */
-function Faults({ of: { errors, warnings } }: { of: RefusedEvent }) {
+function Faults({ of: { errors, warnings } }: { of: ListedOwnEvent }) {
   const all = [...errors, ...warnings]
+  if (all.length === 0) return <None />
   return (
-    <ul class="several">
+    <ul class="lines">
       {all.slice(0, 3).map(({ path, message, errorCode, remedy }) => (
         <li key={`${path} ${errorCode} ${message}`}>
           <code>{path}</code> {message}
