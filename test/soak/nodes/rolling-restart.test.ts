@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { controlTopic } from '../../events.ts'
+import { controlTopic, stations } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { comes, type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
 import { createRandom } from '../../random.ts'
@@ -10,7 +10,6 @@ import { type Client, enter } from '../fence/client.ts'
 import { missing, type Sent, type SessionRecord } from '../fence/judge.ts'
 import { createPublisher, markerOf } from '../fence/publishers.ts'
 import { readJournal } from '../fence/read-journal.ts'
-import { someLivestreams } from '../fence/webhooks.ts'
 
 /*
  * An upgrade, as docs/deployment.md describes it: one node after the other ends and starts again, while publishers and
@@ -20,7 +19,8 @@ import { someLivestreams } from '../fence/webhooks.ts'
 const sessions = Number(process.env.ROLLING_SESSIONS ?? 200)
 /** Time before, between and after the restarts, seconds. */
 const seconds = Number(process.env.ROLLING_SECONDS ?? 3)
-const publishers = 8
+/** All publishers together, a second. */
+const rate = 50
 const patienceMs = 60_000
 
 t.setTimeout(600_000)
@@ -46,7 +46,7 @@ t.test(
     const [first, ...others] = nodes
     if (!first) throw new Error('there is no node')
     const doors = [first, ...others] as const
-    const livestreams = someLivestreams(publishers)
+    const livestreams = stations.flat()
     const login = await a.subscriber('radio/#')
     const listeners = Array.from({ length: sessions }, (_, index) => {
       const livestream = livestreams[index % livestreams.length] ?? livestreams[0]
@@ -58,21 +58,22 @@ t.test(
 
     const sent: Sent[] = []
     const studios = await Promise.all(
-      livestreams.map(async (livestream, index) => {
+      stations.map(async ([one, ...more], index) => {
+        if (!one) throw new Error('an institution without livestreams')
         const name = `studio-${index}`
-        const login = await a.publisher([livestream.institution.id])
+        const login = await a.publisher([one.institution.id])
         const [qos, random] = [index % 2 === 0 ? 1 : 2, createRandom(name)] as const
-        return createPublisher({ name, qos, login, livestreams: [livestream], nodes: doors, random, sent })
+        return createPublisher({ name, qos, login, livestreams: [one, ...more], nodes: doors, random, sent })
       }),
     )
     t.teardown(() => Promise.all(studios.map((studio) => studio.leave())))
     let isOver = false
     const staying = listeners.map((listener) => listener.stay(() => isOver))
     const publishing = studios.map(async ({ publish, livestreams }) => {
-      // Together 50 events a second.
-      for (let due = performance.now(); !isOver; due += (publishers / 50) * 1000) {
+      const everyMs = (stations.length / rate) * 1000
+      for (let nth = 0, due = performance.now(); !isOver; nth++, due += everyMs) {
         await delay(Math.max(0, due - performance.now()))
-        await publish(livestreams[0], 'control')
+        await publish(livestreams[nth % livestreams.length] ?? livestreams[0], 'control')
       }
     })
 
