@@ -7,6 +7,7 @@ import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
 import { first, type ShownLane, second, startTitleServer } from '../../output-receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { entries, openRedis } from '../../store/open-redis.ts'
 
 t.test(
   'one of several nodes delivers a livestream of an output; another one goes on when it is killed',
@@ -83,7 +84,7 @@ t.test(
       livestreams: { [first.id]: name },
     }))
     writeFileSync(config, JSON.stringify({ outputs }))
-    const { a, b } = await startFleet(t, 2, {
+    const { a, b, redis } = await startFleet(t, 2, {
       envOf: (index) => (index === 0 ? { HUB_CONFIG: config } : {}),
     })
     const { institution } = first
@@ -93,6 +94,11 @@ t.test(
     await publish(playing(first, { title: 'One', artist: null }))
     await until(() => names.every((name) => server.texts(name).length === 1))
     t.equal(server.came.length, names.length)
+    const store = await openRedis(t, redis.url)
+    const leases = async () => (await entries(store, 'work-lease/')).size
+    t.equal(await leases(), names.length)
+    await a.kill()
+    await until(async () => (await leases()) === 0)
   },
 )
 
