@@ -18,7 +18,7 @@ t.test('outputs say what they show, and can be tested', { skip }, async (t) => {
   const second = page.getByRole('row').filter({ hasText: 'url-template: second' })
   await second.getByText('nothing', { exact: true }).waitFor()
 
-  await second.getByRole('button', { name: /^Test: web/ }).click()
+  await second.getByRole('button', { name: /^Test: web, / }).click()
   t.equal(server.texts('second').length, 0, 'a person is asked first')
   const dialog = page.getByRole('dialog')
   await dialog.getByText('A made-up title goes out.').waitFor()

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import { useFocusOnHeading } from '../../page/focus.ts'
 import type { Command, CommandName, CommandResult } from '../commands.ts'
+import { withNames } from '../livestream-names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { commandNamed, loses } from '../placed.ts'
 import { argumentsOf, fieldsOf, whatIsMissing } from './arguments.ts'
@@ -51,7 +52,7 @@ export function CommandButton<Name extends CommandName>(props: {
   const fromRow = Object.entries({ ...(by && { [by]: by }), ...given }).map(
     ([argument, field]) => [argument, row[field]] as const,
   )
-  const about = props.about ?? (by && fromRow.map(([, value]) => String(value)).join(', '))
+  const about = props.about ?? (by && withNames(fromRow.map(([, value]) => String(value)).join(', ')))
   const known = props.args ?? Object.fromEntries(fromRow)
   const fields = props.args ? [] : fieldsOf(command, known, {})
   const mustAsk = loses(command) || fields.length > 0 || sentences(notice, row).length > 0
