@@ -330,6 +330,7 @@ async function load({ config, log, options, reached, add }: Given) {
   const watch = add(
     await openWatch({
       loops: config.loops,
+      ownerOf: (livestreamId) => feed.current()?.byId.get(livestreamId)?.institution.id,
       onAppended: fanout.journal.onAppended,
       onEach: fanout.journal.onEach,
       store,

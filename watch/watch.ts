@@ -29,13 +29,15 @@ export async function openWatch(
     Parameters<typeof createWeekly>[0] & {
       /** Whether loops are looked for (`HUB_LOOPS`). */
       loops: 'warn' | 'off'
+      /** The institution that a livestream belongs to. Undefined: the feed does not say. */
+      ownerOf: (livestreamId: string) => string | undefined
       /** Calls back with each message that another node appends. */
       onAppended: (listener: (entry: Entry) => void) => void
       /** Calls back with each message that any node appends. */
       onEach: (listener: (entry: Entry) => void) => void
     },
 ) {
-  const { clock, log, isLeader } = parts
+  const { clock, log, isLeader, ownerOf } = parts
   const silences = await openSilences(parts)
   const weekly = createWeekly(parts)
   /** The leader counts for all nodes: what a livestream plays may come to another node than what it had announced. */
@@ -99,7 +101,7 @@ export async function openWatch(
     /** How many livestreams play in loops. */
     loopCount: (): number => loops?.count(clock()) ?? 0,
 
-    /** What is noticed of livestreams now, by institution. */
+    /** What is noticed of livestreams now, by institution: their owner, who may not have published the last event. */
     noticed(): Map<string, { silent: Marked[]; loops: Marked[] }> {
       const noticed = new Map<string, { silent: Marked[]; loops: Marked[] }>()
       const of = (institutionId: string) => {
@@ -107,9 +109,10 @@ export async function openWatch(
         noticed.set(institutionId, known)
         return known
       }
-      for (const { institutionId, ...one } of silences.silent()) of(institutionId).silent.push(one)
+      for (const { institutionId, ...one } of silences.silent())
+        of(ownerOf(one.livestreamId) ?? institutionId).silent.push(one)
       for (const [livestreamId, { since }] of loops?.marked(clock()) ?? []) {
-        const institutionId = silences.institutionOf(livestreamId)
+        const institutionId = ownerOf(livestreamId) ?? silences.institutionOf(livestreamId)
         if (institutionId !== undefined) of(institutionId).loops.push({ livestreamId, since })
       }
       return noticed

@@ -27,35 +27,46 @@ import { createBrowser, skip } from '../../web/browser.ts'
 const time = letTimePass()
 const browser = createBrowser(t)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-const [own = ''] = institutions
+const [own = '', other = ''] = institutions
 const [a, b] = [station(0, 0), station(0, 1)]
 const contact = 'studio@kuestenfunk.example'
 const metricsToken = 'a-secret-of-metrics'
 const days = 24 * 3600_000
 
-/** A hub that has known for nine days how often its livestreams have events, and whose institution has a contact. */
-async function start(t: Test, store: StoreSettings) {
+/**
+ * A hub that has known for nine days how often its livestreams have events, and whose institution has a contact. `from`: the
+ * institution that their events came from.
+ */
+async function start(t: Test, store: StoreSettings, from = own) {
   const home = await temporaryDirectory(t)
-  await learn(store, join(home, 'data'))
+  await learn(store, join(home, 'data'), [a, b], from)
   const mail = await startMailServer(t)
   const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
   const env = { ...store, HUB_CONFIG: await writeConfig(t, { smtp }), HUB_METRICS_TOKEN: metricsToken }
   const hub = await startTestHub(t, env, home)
   const api = await openApi(t, hub)
-  await hub.ask('institutions.contact', { institution: own, email: contact })
-  const [, token] = /confirm#token=([\w-]{43})/.exec((await mail.next()).text) ?? []
-  await api.call('POST', '/contact/confirm', { body: { token } })
+  const confirm = async (institution: string, email: string) => {
+    await hub.ask('institutions.contact', { institution, email })
+    const [, token] = /confirm#token=([\w-]{43})/.exec((await mail.next()).text) ?? []
+    await api.call('POST', '/contact/confirm', { body: { token } })
+  }
+  await confirm(own, contact)
   const { email } = await addUser(hub, api, own)
-  return { hub, env, mail, api, email }
+  return { hub, env, mail, api, email, confirm }
 }
 
-async function learn(store: StoreSettings, dataDir: string, livestreams = [a, b]): Promise<void> {
+async function learn(
+  store: StoreSettings,
+  dataDir: string,
+  livestreams = [a, b],
+  institutionId = own,
+): Promise<void> {
   await mkdir(dataDir, { recursive: true })
   const opened = await openStoreOf(store, dataDir)
   const now = Date.now()
   const gaps = { minutes: new Uint16Array(168).fill(4), hour: Math.floor(now / 3600_000) }
   const heard = {
-    institutionId: own,
+    institutionId,
     gaps: gapsAsText(gaps),
     hour: gaps.hour,
     since: now - 9 * days,
@@ -125,6 +136,17 @@ onEachStore(
     t.match(lines, ['a livestream is silent', 'a livestream speaks again'])
   },
 )
+
+t.test('of a livestream that changed hands, its institution is mailed, and not the former one', async (t) => {
+  const { hub, mail, confirm } = await start(t, {}, other)
+  await confirm(other, 'studio@bergland.example')
+  time.pass(11)
+  const told = await mail.next()
+  t.same(told.to, [contact])
+  t.match(told.text, /2 livestreams silent/)
+  await hub.close()
+  t.equal(mail.count(), 3, 'two to confirm, one that tells')
+})
 
 onStore('redis', 'two nodes mark the same livestream, and mail once', async (t, store) => {
   const one = await start(t, store)
