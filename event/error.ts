@@ -153,7 +153,8 @@ export const schemaErrorTable = {
   const: { sentence: 'The value is not the one allowed', remedy: 'send the value that the message names' },
   format: {
     sentence: 'The value has the wrong format',
-    remedy: 'write the time in one of [these forms](publishers.md#times), the URL as a URL',
+    remedy:
+      'write it as the message says: a time in one of the forms of [times](publishers.md#times), a URL as a URL',
   },
   pattern: {
     sentence: 'The value has the wrong form',

@@ -297,12 +297,13 @@ t.test('dry run: an event in words, and nothing happens', async (t) => {
 
 t.test('credentials: those that publish here, and which may go', async (t) => {
   const { hub, mine, shared, get, post } = await startTwo(t)
-  await hub.publisher([own])
+  const unused = await hub.publisher([own])
   const list = async () => (await get('/credentials')).json as unknown as Record<string, unknown>[]
   const before = await list()
   t.equal(before.length, 3)
   const one = (username: string) => before.find((found) => found.username === username)
   t.match(one(mine.username), { connected: 1, isShared: false, mayGo: false, why: /connected/ })
+  t.match(one(unused.username), { mayGo: false, lastUsedAt: null, why: /^nobody used it yet/ })
   t.match(one(shared), { connected: 0, isShared: true, mayGo: false, lastUsedAt: null })
   t.notMatch(JSON.stringify(before), other, 'the other institution of a shared credential is not named')
   t.match(await post(`/credentials/${shared}/revoke`), { status: 409, json: { message: /only an operator/ } })

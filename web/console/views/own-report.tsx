@@ -74,7 +74,7 @@ function Shown({ of: report }: { of: Report }) {
           caption="Errors of refused events"
           rows={report.refusals}
           keyOf={({ errorCode }) => errorCode}
-          empty="No event was refused."
+          empty={report.events === 0 ? 'No event came.' : 'No event was refused.'}
           columns={[
             { title: 'Events', cell: ({ events }) => count(events), isNumber: true },
             { title: 'Error', cell: ({ errorCode }) => <code>{errorCode}</code> },
