@@ -126,20 +126,20 @@ export function createRunner(
 
   /** Looks at a queue, or at the lane of a new item. */
   function wake(name: string, item?: WorkItem): void {
+    const target = targetOf(name)
     // Of a thousand paused webhooks, none may cost anything for each event. Who ends the pause wakes the queue.
-    if (item && targetOf(name) === undefined) return
-    const lanes = item && isInLanes(name) ? [laneOf(item)] : lanesOf(name)
+    if (item && target === undefined) return
+    const lanes = item && isInLanes(name, target) ? [laneOf(item)] : lanesOf(name, target)
     for (const lane of lanes) wakeRun(name, runs.get(name, lane))
   }
 
   /** The lanes of a queue with items. A queue whose target has no lanes is worked off as a whole. */
-  function lanesOf(name: string): string[] {
-    const lanes = isInLanes(name) ? [...queues.lanes(name)] : []
+  function lanesOf(name: string, target = targetOf(name)): string[] {
+    const lanes = isInLanes(name, target) ? [...queues.lanes(name)] : []
     return lanes.length > 0 ? lanes : [whole]
   }
 
-  function isInLanes(name: string): boolean {
-    const target = targetOf(name)
+  function isInLanes(name: string, target: ReturnType<typeof targetOf>): boolean {
     return isOpen(target) && target.lanes !== undefined && leases.isOwn(name)
   }
 
