@@ -112,14 +112,25 @@ function lineOf(
   before: Stretch | undefined,
   time: string,
 ): Attempt | undefined {
-  const [first] = events
-  const last = events.at(-1)
+  // One that was set aside is passed over after those that were accepted later.
+  const inOrder = events.toSorted((a, b) => a.at - b.at)
+  const [first] = inOrder
+  const last = inOrder.at(-1)
   if (!first || !last) return undefined
+  // ISO 8601 times sort correctly as texts.
+  const times = [
+    before?.first,
+    before?.last,
+    new Date(first.at).toISOString(),
+    new Date(last.at).toISOString(),
+  ]
+    .filter((one) => one !== undefined)
+    .sort()
   const stale = {
     livestreamId,
     count: (before?.count ?? 0) + events.length,
-    first: before?.first ?? new Date(first.at).toISOString(),
-    last: new Date(last.at).toISOString(),
+    first: times[0] ?? '',
+    last: times.at(-1) ?? '',
   }
   const reason = `not worth it any more: ${stale.count} accepted from ${stale.first} to ${stale.last}`
   return { messageId: last.messageId, time, status: null, duration: 0, reason, stale }

@@ -39,6 +39,21 @@ t.test('a clock that is set back does not change the order', async (t) => {
   t.same(ids(await createAttempts(memory.store).list('a')), ['3', '2', '1'])
 })
 
+t.test('a stretch reaches from the first event that was passed over to the last, in any order', async (t) => {
+  const memory = createMemoryStore()
+  const attempts = createAttempts(memory.store)
+  const passed = (...seconds: number[]) =>
+    attempts.pass(
+      'a',
+      seconds.map((at) => ({ livestreamId: 'x', messageId: `${at}`, at: at * 1000 })),
+      '2026-06-01T12:00:00.000Z',
+    )
+  await memory.store.commit(await passed(5, 9, 3))
+  await memory.store.commit(await passed(2, 7))
+  const iso = (seconds: number) => new Date(seconds * 1000).toISOString()
+  t.match(await attempts.list('a'), [{ stale: { count: 5, first: iso(2), last: iso(9) } }])
+})
+
 t.test('a read that fails is made again', async (t) => {
   const memory = createMemoryStore()
   let fails = true
