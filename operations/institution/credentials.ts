@@ -105,12 +105,16 @@ function judged(one: OwnCredential, connected: number, all: readonly OwnCredenti
   return go(`nobody used it for ${unusedDays} days`)
 }
 
-/** Whether `other` has taken the place of a credential: it is newer, may do all of that, and was used since. */
+/**
+ * Whether `other` has taken the place of a credential: it is newer, may do all of that, and was used since. A use of a shared
+ * one may be that of another institution.
+ */
 function isSuccessor(other: OwnCredential, { username, createdAt, lastUsedAt, classes }: OwnCredential) {
   const mayDoTheSame =
     other.classes.length === 0 || (classes.length > 0 && classes.every((cls) => other.classes.includes(cls)))
   return (
     other.username !== username &&
+    !other.isShared &&
     other.createdAt > createdAt &&
     other.lastUsedAt !== null &&
     other.lastUsedAt > (lastUsedAt ?? '') &&

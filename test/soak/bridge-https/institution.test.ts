@@ -314,6 +314,29 @@ t.test('credentials: those that publish here, and which may go', async (t) => {
   t.match(await post(`/credentials/${mine.username}/revoke`), { status: 404 })
 })
 
+t.test('a credential may go when a newer one of the institution alone is used in its place', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own)
+  const { username } = await hub.publisher([own])
+  const shown = async () => {
+    const { json } = await api.call('GET', '/institution/credentials', { token })
+    return (json as unknown as { username: string }[]).find((one) => one.username === username)
+  }
+  await connectPublisher(t, hub, await hub.publisher([own, other]), other)
+  t.match(
+    await shown(),
+    { mayGo: false, why: /^nobody used it yet/ },
+    'another institution used the shared one',
+  )
+  const successor = await hub.publisher([own])
+  await connectPublisher(t, hub, successor, own)
+  t.match(await shown(), {
+    mayGo: true,
+    why: `${successor.username} was made after it, may do the same, and is used`,
+  })
+})
+
 t.test('a webhook is tested, paused, resumed and replayed by its institution', async (t) => {
   const { hub, receiver, mine, get, post } = await startTwo(t)
   const name = await mine.subscribe(mine.livestream.id, 'hook')
