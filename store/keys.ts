@@ -205,7 +205,13 @@ export const storeKeys = {
     owner: 'watch',
     isReadAtStart: false,
     value: json(
-      object({ mails: list(moment), silent: fields(moment), loops: fields(moment), codes: fields(moment) }),
+      object({
+        contactSetAt: instant,
+        mails: list(moment),
+        silent: fields(moment),
+        loops: fields(moment),
+        codes: fields(moment),
+      }),
     ),
   }),
   familiarPlace: family('familiar-place/{account address}', {

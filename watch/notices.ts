@@ -19,6 +19,8 @@ export interface Refused {
 
 /** What the contact of an institution was told, and when. Times are milliseconds since the epoch. */
 export interface Told {
+  /** When the contact that was told was set, ISO 8601: another one knows of nothing. */
+  contactSetAt: string
   /** The mails of the last day. */
   mails: number[]
   /** By livestream, of a silence: `since`. */
@@ -33,10 +35,19 @@ const dayMs = 24 * 3600_000
 /** At most one mail in this time, milliseconds, and so many a day (open.md §7). */
 const betweenMs = 15 * 60_000
 const mostADay = 6
+/**
+ * The last event before the next silence comes at least 10 minutes later, and nodes differ by less than this in when they
+ * heard of one; milliseconds.
+ */
+const sameSilenceMs = 5 * 60_000
 /** Livestreams that are remembered as told of: the newest. */
 const mostTold = 1_000
 
-export const toldNothing: Told = { mails: [], silent: {}, loops: {}, codes: {} }
+/** What a contact was told, by the record of its institution: the mails count whomever they went to. */
+export function toldTo(contactSetAt: string, recorded: Told | undefined): Told {
+  if (recorded?.contactSetAt === contactSetAt) return recorded
+  return { contactSetAt, mails: recorded?.mails ?? [], silent: {}, loops: {}, codes: {} }
+}
 
 /**
  * What a contact is to be told now. Undefined: nothing, or not yet. A silence is told once. A loop, and refusals for the
@@ -46,7 +57,9 @@ export function dueOf(noticed: Noticed, told: Told, now: number): Noticed | unde
   const mails = ofLastDay(told.mails, now)
   if (mails.length >= mostADay || mails.some((at) => Math.abs(now - at) < betweenMs)) return undefined
   const isOld = (at: number | undefined) => at === undefined || Math.abs(now - at) >= dayMs
-  const silent = noticed.silent.filter(({ livestreamId, since }) => since > (told.silent[livestreamId] ?? 0))
+  const silent = noticed.silent.filter(
+    ({ livestreamId, since }) => since - (told.silent[livestreamId] ?? 0) > sameSilenceMs,
+  )
   const loops = noticed.loops.filter(({ livestreamId }) => isOld(told.loops[livestreamId]))
   const refusals = noticed.refusals.filter(({ errorCode }) => isOld(told.codes[errorCode]))
   if (silent.length + loops.length + refusals.length === 0) return undefined
@@ -56,6 +69,7 @@ export function dueOf(noticed: Noticed, told: Told, now: number): Noticed | unde
 /** What a contact has been told, after it is told this now. */
 export function afterTelling({ silent, loops, refusals }: Noticed, told: Told, now: number): Told {
   return {
+    contactSetAt: told.contactSetAt,
     mails: [...ofLastDay(told.mails, now), now],
     silent: newest({
       ...told.silent,

@@ -3,7 +3,7 @@ import { type Check, checkOf, type ErrorItem } from '../event/error.ts'
 import { storeKeys } from '../store/keys.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
-import { afterTelling, dueOf, type Noticed, type Refused, type Told, toldNothing } from './notices.ts'
+import { afterTelling, dueOf, type Noticed, type Refused, toldTo } from './notices.ts'
 
 export type Notifier = ReturnType<typeof createNotifier>
 
@@ -24,6 +24,8 @@ const { prefix } = storeKeys.institutionTold
 interface Recipient {
   email: string
   unsubscribe: string
+  /** When the contact was set, ISO 8601. */
+  setAt: string
   condition: Change
 }
 
@@ -43,7 +45,7 @@ export function createNotifier(parts: {
   send: (
     institutionId: string,
     noticed: Noticed,
-    to: Omit<Recipient, 'condition'>,
+    to: Pick<Recipient, 'email' | 'unsubscribe'>,
   ) => Promise<'sent' | { notTaken: unknown }>
   isLeader: () => boolean
   clock: () => number
@@ -111,12 +113,13 @@ export function createNotifier(parts: {
   async function tell(institutionId: string, now: Noticed): Promise<void> {
     const key = prefix + encodeURIComponent(institutionId)
     const value = await store.get(key)
-    const told: Told = value ? JSON.parse(value.toString()) : toldNothing
+    const found = recipient(institutionId)
+    if (!found) return
+    const { condition, setAt, ...to } = found
+    const told = toldTo(setAt, value && JSON.parse(value.toString()))
     const due = dueOf(now, told, clock())
-    const to = recipient(institutionId)
-    if (!due || !to) return
+    if (!due) return
     const after = JSON.stringify(afterTelling(due, told, clock()))
-    const { condition, ...recipientOf } = to
     try {
       await store.commit([{ put: key, value: after, when: value ? { value } : 'absent' }, condition])
     } catch (error) {
@@ -125,7 +128,7 @@ export function createNotifier(parts: {
       throw error
     }
     for (const { errorCode } of due.refusals) refusals.get(institutionId)?.delete(errorCode)
-    const sent = await send(institutionId, due, recipientOf)
+    const sent = await send(institutionId, due, to)
     if (sent === 'sent') {
       log.info({ institution: institutionId }, 'contact of an institution mailed')
       return

@@ -38,6 +38,14 @@ export interface UnconfirmedContact {
 
 type First = (contact: InstitutionContact) => Promise<void>
 
+/** Where to mail. `setAt`: ISO 8601. */
+interface Recipient {
+  email: string
+  unsubscribe: string
+  setAt: string
+  condition: Change
+}
+
 const confirmMs = 72 * 3600 * 1000
 
 /**
@@ -61,11 +69,11 @@ export async function createInstitutionContacts(parts: { store: Store; clock: ()
         .map(({ institutionId }) => institutionId),
 
     /** Where to mail, if the institution has a contact that gets mails. `condition` holds in the store while it does. */
-    recipient(institutionId: string): { email: string; unsubscribe: string; condition: Change } | undefined {
+    recipient(institutionId: string): Recipient | undefined {
       const found = stored.get(institutionId)
       if (!found || stateOf(found) !== 'confirmed') return undefined
-      const { email, unsubscribe } = found
-      return { email, unsubscribe, condition: stored.unchanged(institutionId) }
+      const { email, unsubscribe, setAt } = found
+      return { email, unsubscribe, setAt, condition: stored.unchanged(institutionId) }
     },
 
     /** Sets the contact of an institution, in place of a former one. It is not confirmed yet. */

@@ -52,7 +52,13 @@ export const samples: readonly Sample[] = [
   },
   {
     key: 'institution-told/i',
-    json: { mails: [1], silent: { [station]: 1 }, loops: { [station]: 1 }, codes: { 'payload.json': 1 } },
+    json: {
+      contactSetAt: time,
+      mails: [1],
+      silent: { [station]: 1 },
+      loops: { [station]: 1 },
+      codes: { 'payload.json': 1 },
+    },
   },
   {
     key: 'credential/sub-x',

@@ -19,6 +19,7 @@ function open(memory = createMemoryStore()) {
   let now = monday
   let noticed: Record<string, Now> = {}
   let contacts = [house]
+  let setAt = '2026-01-01T00:00:00.000Z'
   let answer: () => Promise<Answer> | Answer = () => 'sent'
   const mails: string[] = []
   const lines: string[] = []
@@ -31,6 +32,7 @@ function open(memory = createMemoryStore()) {
           ? {
               email: 'a@a.example',
               unsubscribe: 'u',
+              setAt,
               condition: { check: 'institution-contact/a', when: 'absent' },
             }
           : undefined,
@@ -65,6 +67,9 @@ function open(memory = createMemoryStore()) {
     answerWith(with_: typeof answer) {
       answer = with_
     },
+    setAnother() {
+      setAt = '2026-01-02T00:00:00.000Z'
+    },
     setContacts(all: string[]) {
       contacts = all
     },
@@ -88,6 +93,36 @@ t.test('a silence is told once; a new one of the same livestream again', async (
   await look()
   t.same(mails, ['urn:x silent', 'urn:x silent'])
 })
+
+t.test(
+  'another contact is told what the one before knew, no sooner than that one would be mailed',
+  async (t) => {
+    const { node, see, later, mails, setAnother } = open()
+    const { look } = node()
+    see({ silent: [silent('urn:x')] })
+    await look()
+    setAnother()
+    await look()
+    t.equal(mails.length, 1)
+    later(15 * minutes)
+    await look()
+    await look()
+    t.same(mails, ['urn:x silent', 'urn:x silent'])
+  },
+)
+
+t.test(
+  'another node tells no silence again, although it heard the last event some seconds later',
+  async (t) => {
+    const { node, see, later, mails } = open()
+    see({ silent: [silent('urn:x')] })
+    await node().look()
+    later(hours)
+    see({ silent: [silent('urn:x', monday + 20_000)] })
+    await node().look()
+    t.same(mails, ['urn:x silent'])
+  },
+)
 
 t.test('one mail in 15 minutes: what comes in between is in the next', async (t) => {
   const { node, see, later, mails } = open()
