@@ -24,6 +24,9 @@ const livestream = Type.Object({
   silentSince: Type.Union([instant, Type.Null()], {
     description: 'silent for longer than usual at this hour; null: it is not',
   }),
+  staleSince: Type.Union([instant, Type.Null()], {
+    description: 'when what plays should have ended, of a stale livestream; null: it is not stale',
+  }),
   loopSince: Type.Union([instant, Type.Null()], {
     description: 'since when it publishes again what came from it; null: it has not within the last hour',
   }),
@@ -41,7 +44,7 @@ export type ShownLivestream = Of<typeof livestream>
 
 const columns = [
   ['Livestream', 'livestreamId', '{externalId}'],
-  'state',
+  ['State', 'state', 'should have ended {staleSince}'],
   ['Plays', 'playing.title', '{playing.artist}'],
   ['Last event', 'lastEventAt', 'silent since {silentSince}', 'in a loop since {loopSince}'],
   ['Subscribers', 'subscribers'],
@@ -90,6 +93,7 @@ export const ownLivestreams = {
           'state',
           ['Plays', 'playing.title', '{playing.artist}'],
           ['Plays since', 'playing.start'],
+          ['Should have ended', 'staleSince'],
           ['Next', 'next.title', '{next.artist}'],
           ['Last event', 'lastEventAt'],
           'silentSince',
@@ -132,6 +136,7 @@ async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise
       next: trackOf(next),
       lastEventAt,
       silentSince,
+      staleSince: stale === true ? endOf(playing) : null,
       loopSince: own.livestreams.loopSince(one),
       subscribers: byLivestream[one.id] ?? 0,
       subscribersOfAll: ofAll,
@@ -155,6 +160,13 @@ function stateOf(of: { silentSince: string | null; stale: boolean; lastEventAt: 
 function trackOf(event: unknown) {
   if (!isRecord(event)) return null
   return { title: textOf(event.title), artist: textOf(event.artist), start: textOf(event.start) }
+}
+
+/** When a track ends by its own length. Null: it has no start. */
+function endOf(event: unknown): string | null {
+  const { start, length } = isRecord(event) ? event : {}
+  const end = Date.parse(String(start)) + (typeof length === 'number' ? length * 1000 : 0)
+  return Number.isNaN(end) ? null : new Date(end).toISOString()
 }
 
 function textOf(value: unknown): string | null {

@@ -103,11 +103,12 @@ t.test('livestreams that need a look are the first', async (t) => {
   const { mine, get } = await startTwo(t)
   const start = new Date(Date.now() - 3_600_000).toISOString()
   const stale = station(0, 3)
-  await mine.studio.publish(playing(stale, { start }))
+  await mine.studio.publish(playing(stale, { start, length: 60 }))
+  const staleSince = new Date(Date.parse(start) + 60_000).toISOString()
   const list = (await get('/livestreams')).json as unknown as object[]
   t.match(list.slice(0, 3), [
-    { livestreamId: stale.id, state: 'stale' },
-    { livestreamId: mine.livestream.id, state: 'on air' },
+    { livestreamId: stale.id, state: 'stale', staleSince },
+    { livestreamId: mine.livestream.id, state: 'on air', staleSince: null },
     { state: 'no event yet' },
   ])
 })

@@ -64,7 +64,7 @@ t.test('what did the hub make of an event that was published', { skip }, async (
   const [first, second] = [livestream, station(0, 2)]
   await studio.publish(playing(first, { title: 'For two', services: [first, second].map(serviceOf) }))
   await open(page, 'Events')
-  t.equal(await page.getByRole('row').filter({ hasText: 'Too short' }).count(), 1)
+  await page.getByRole('row').filter({ hasText: 'Too short' }).waitFor()
   const row = page.getByRole('row').filter({ hasText: 'For two' })
   for (const { title } of [first, second]) await row.getByText(title, { exact: true }).waitFor()
   await row.getByRole('link', { name: 'For two – Mira Hollund' }).click()
@@ -94,6 +94,21 @@ t.test('what does my station show, and what do I configure', { skip }, async (t)
   t.equal(await page.getByLabel('Livestream id', { exact: true }).inputValue(), livestream.id)
   t.equal(await page.getByLabel('Topic to publish to', { exact: true }).inputValue(), `inbox/${own}`)
   t.equal(await page.getByRole('button', { name: /^Copy:/ }).count(), 6)
+  t.same(problems, [])
+})
+
+t.test('since when does my station show what is over', { skip }, async (t) => {
+  const { page, studio, problems } = await start(t, both)
+  const begun = new Date(Date.now() - 3_600_000).toISOString()
+  await studio.publish(
+    playing(livestream, { title: 'Long over', start: begun, length: 60, playlistItemId: 'item-8' }),
+  )
+  await page.reload()
+  const row = page.getByRole('row').filter({ hasText: livestream.title })
+  await row.getByText('stale', { exact: true }).waitFor()
+  await row.getByText(/^should have ended .+ ago$/).waitFor()
+  await row.getByRole('link', { name: livestream.title, exact: true }).click()
+  await page.getByText('Should have ended', { exact: true }).waitFor()
   t.same(problems, [])
 })
 
