@@ -99,15 +99,16 @@ t.test('what does my station show, and what do I configure', { skip }, async (t)
 
 t.test('since when does my station show what is over', { skip }, async (t) => {
   const { page, studio, problems } = await start(t, both)
+  const stale = station(0, 3)
   const begun = new Date(Date.now() - 3_600_000).toISOString()
   await studio.publish(
-    playing(livestream, { title: 'Long over', start: begun, length: 60, playlistItemId: 'item-8' }),
+    playing(stale, { title: 'Long over', start: begun, length: 60, playlistItemId: 'item-8' }),
   )
   await page.reload()
-  const row = page.getByRole('row').filter({ hasText: livestream.title })
+  const row = page.getByRole('row').filter({ hasText: stale.title })
   await row.getByText('stale', { exact: true }).waitFor()
   await row.getByText(/^should have ended .+ ago$/).waitFor()
-  await row.getByRole('link', { name: livestream.title, exact: true }).click()
+  await row.getByRole('link', { name: stale.title, exact: true }).click()
   await page.getByText('Should have ended', { exact: true }).waitFor()
   t.same(problems, [])
 })
