@@ -10,6 +10,7 @@ import { waitingName } from '../admin/backup/importing.ts'
 import { checkSocketPath, socketPathIn } from '../admin/socket.ts'
 import { ensureDataDirectory } from '../config/expected.ts'
 import type { Config } from '../config/settings.ts'
+import { closeUnaccepted } from '../listener/node-internals.ts'
 import { inTimeOr } from '../store/deadline.ts'
 import { createLocks } from '../store/lock.ts'
 import { createCollection } from '../telemetry/collected.ts'
@@ -116,6 +117,7 @@ export async function runWorkers(of: {
 
   function start(number: number): { ready: Promise<void>; exited: Promise<number | null> } {
     const worker = cluster.fork({ [workerMark]: String(number) })
+    closeUnaccepted(worker.process)
     let isReady = () => {}
     const ready = new Promise<void>((resolve) => {
       isReady = resolve

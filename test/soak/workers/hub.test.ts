@@ -1,6 +1,9 @@
+import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import { request } from 'node:https'
+import { connect as connectTcp } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { Status, TrendSample } from '../../../operations/node.ts'
 import { connect, connectPublisher } from '../../clients.ts'
@@ -126,6 +129,28 @@ t.test('a probe is answered while a worker is away', { skip: withoutRedis }, asy
   await Promise.all(asking)
   t.same(new Set(answers), new Set([200]))
 })
+
+t.test(
+  'a connection that a worker was about to get ends with the worker',
+  { skip: withoutRedis },
+  async (t) => {
+    const { hub } = await startWorkers(t)
+    const doomed = workersOf(hub)
+    for (const pid of doomed) process.kill(pid, 'SIGSTOP')
+    let closed = 0
+    for (const _ of doomed) {
+      const socket = connectTcp({ port: hub.mqttPort, host: '127.0.0.1' })
+      t.teardown(() => socket.destroy())
+      socket.on('error', () => undefined).on('close', () => closed++)
+      await once(socket, 'connect')
+    }
+    // The primary hands one to each.
+    await delay(500)
+    for (const pid of doomed) process.kill(pid, 'SIGKILL')
+    await until(() => closed === doomed.length)
+    t.equal(closed, 2)
+  },
+)
 
 t.test('a worker is killed under load: nothing acknowledged is lost', { skip: withoutRedis }, async (t) => {
   const { hub, ask, publisher, subscriber } = await startWorkers(t)
