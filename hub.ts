@@ -45,6 +45,7 @@ import { createServiceTokens } from './delivery/webhook/service-tokens.ts'
 import { maxSockets, socketsWithin } from './delivery/webhook/sockets.ts'
 import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
 import { createEventIds } from './event/format.ts'
+import { createBans } from './listener/bans.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { createLoginLimit } from './listener/login-limit.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
@@ -253,6 +254,7 @@ async function load({ config, log, options, reached, add }: Given) {
       log.error({ err, username }, 'scheduled revocation not in the audit log and the store yet'),
   })
   add({ start: () => void credentials.revokeExpired(), close: credentials.close })
+  const bans = await createBans({ store, clock })
   const lastUses = await createLastSeen({
     store,
     family: storeKeys.credentialUse,
@@ -285,7 +287,8 @@ async function load({ config, log, options, reached, add }: Given) {
       return principal
     },
     isReader: (username: string) => credentials.get(username)?.role === 'reader',
-    isValid: ({ username }: Principal) => credentials.isValid(username),
+    isBanned: (username: string, clientId: string) => bans.hasUser(username) || bans.hasClient(clientId),
+    isValid: ({ username }: Principal) => credentials.isValid(username) && !bans.hasUser(username),
   }
 
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
@@ -398,6 +401,7 @@ async function load({ config, log, options, reached, add }: Given) {
     createReadings({ feed, checkStore, state: storeState, queues: deliveries, broker, watch, clock }),
   )
   credentials.onRevoked((username) => broker.disconnectUser(username))
+  bans.onChange(() => broker.endBanned(access.isBanned))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
 
   return {
@@ -415,6 +419,7 @@ async function load({ config, log, options, reached, add }: Given) {
     reach,
     feed,
     audit,
+    bans,
     credentials,
     calls,
     lastUses,
@@ -530,6 +535,9 @@ async function listen(
   const accept: typeof broker.accept = (socket, address, certificate) =>
     reach.isCutOff() ? void socket.destroy() : broker.accept(socket, address, certificate)
   parts.credentials.onRevoked(onAir.streams.checkRights)
+  parts.bans.onChange(() => {
+    for (const { value } of parts.bans.list()) onAir.streams.checkRights(value)
+  })
   accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
@@ -547,7 +555,11 @@ async function listen(
       audit: parts.audit,
       onAir,
       outgoingBuffer: config.outgoingBuffer,
-      credentials: parts.credentials,
+      bans: parts.bans,
+      credentials: {
+        ...parts.credentials,
+        isValid: (username) => parts.credentials.isValid(username) && !parts.bans.hasUser(username),
+      },
       loginLimit: parts.loginLimit,
       noteUse: (username) => parts.noteUse(username, readerUseMs),
       clock: parts.clock,
@@ -619,6 +631,7 @@ async function listen(
       ...mqttAt,
       certificates,
       tickets: parts.tickets,
+      bans: parts.bans,
       clientCa: parts.cas.client,
       bounds: mqttBounds,
       proxyProtocol: config.proxyProtocol,

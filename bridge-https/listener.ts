@@ -17,6 +17,7 @@ import Fastify, {
 } from 'fastify'
 import type { Certificates } from '../certs/certificates.ts'
 import type { TicketKeys } from '../certs/ticket-keys.ts'
+import type { Bans } from '../listener/bans.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createNetworks } from '../listener/networks.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
@@ -71,6 +72,8 @@ export async function listenHttps(parts: {
   bounds: ConnectionBounds
   /** Bounds of MQTT connections, over TCP and over WebSocket. */
   mqttBounds: ConnectionBounds
+  /** Who may not connect. Absent: everybody may. */
+  bans?: Pick<Bans, 'hasAddress' | 'onChange'>
   proxyProtocol: boolean
   proxyFrom: readonly string[]
   /** The networks of proxies whose headers say who the client is. */

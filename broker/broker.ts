@@ -179,6 +179,15 @@ export async function createBroker(parts: BrokerParts) {
       }
     },
 
+    /** Closes the connections of clients that are banned. */
+    endBanned(isBanned: (username: string, clientId: string) => boolean): void {
+      for (const { connection, session } of clients.open) {
+        const { principal } = connection
+        if (principal && isBanned(principal.username, session?.clientId ?? ''))
+          connection.cut('banned', 'an operator has banned it')
+      }
+    },
+
     /** Closes every connection: the clients find another node. */
     sendAway(): void {
       for (const { connection } of clients.open) connection.cut('cut-off', 'cut off from the store')

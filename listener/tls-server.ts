@@ -6,6 +6,7 @@ import { type TicketKeys, ticketLifeSeconds } from '../certs/ticket-keys.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
+import type { Bans } from './bans.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, ConnectionPlace } from './connection-bounds.ts'
 import { createNetworks } from './networks.ts'
@@ -82,6 +83,8 @@ export function guardServer(
     turnsPerHandshake: number
     /** Whether a load balancer sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
+    /** Who may not connect. Absent: everybody may. */
+    bans?: Pick<Bans, 'hasAddress' | 'onChange'> | undefined
     /** The networks of the load balancers that may send one. Nobody else may connect. Empty: anybody. */
     proxyFrom: readonly string[]
     /** Whether an address is that of a proxy, whose connections carry requests of many clients. Absent: there are none. */
@@ -91,7 +94,7 @@ export function guardServer(
   },
 ) {
   const { certificates, tickets, clientCa, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
-  const { proxyFrom, isTrustedProxy = () => false } = parts
+  const { proxyFrom, bans, isTrustedProxy = () => false } = parts
   const isBalancer = proxyFrom.length > 0 ? createNetworks(proxyFrom) : () => true
   /** Clients by the addresses and ports of both sides of their connection. */
   const clients = new Map<string, Client>()
@@ -99,6 +102,9 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const refused = createRefusedConnections({ log, metrics })
 
+  bans?.onChange(() => {
+    for (const socket of open) if (bans.hasAddress(addressOf(socket))) socket.destroy()
+  })
   const renew = () => server.setSecureContext(contextOf(parts))
   certificates.onChange(renew)
   clientCa?.onChange(renew)
@@ -136,6 +142,10 @@ export function guardServer(
     carries(socket: Peer, address: string): (() => void) | undefined {
       const client = clients.get(endsOf(socket))
       if (!client || !isTrustedProxy(client.address)) return () => undefined
+      if (bans?.hasAddress(address)) {
+        refused('banned', { remoteAddress: address })
+        return undefined
+      }
       if (client.place.belongsTo(address)) return client.place.belongsToNobody
       refused('max-connections-per-address', { remoteAddress: address })
       return undefined
@@ -168,6 +178,7 @@ export function guardServer(
     if (proxyProtocol && !isBalancer(own)) throw new Error('the address is none of proxyFrom')
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
+    if (bans?.hasAddress(address)) return refuse(socket, 'banned', { remoteAddress: address })
     if (!isTrustedProxy(address) && !place.belongsTo(address))
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })

@@ -9,6 +9,7 @@ import type { Users } from '../bridge-https/users/users.ts'
 import type { Broker } from '../broker/broker.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { Deliveries } from '../delivery/deliveries.ts'
+import type { Bans } from '../listener/bans.ts'
 import type { StoreState } from '../store/open.ts'
 import type { Trend } from '../telemetry/trend.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
@@ -22,6 +23,7 @@ import type { createEventTrace } from './lookups/event-trace.ts'
 /** The parts of a node that commands ask and change. */
 export interface NodeParts {
   audit: Audit
+  bans: Bans
   broker: Broker
   contacts: InstitutionContacts
   credentials: Credentials

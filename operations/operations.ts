@@ -1,3 +1,4 @@
+import { banOperations } from './bans.ts'
 import { clientOperations } from './clients.ts'
 import { credentialOperations } from './credentials.ts'
 import { checkOperation, eventOperations } from './events.ts'
@@ -31,6 +32,7 @@ export const operations = {
   ...institutionOperations,
   ...feedOperations,
   ...clientOperations,
+  ...banOperations,
   ...checkOperation,
   ...explainOperation,
   ...queueOperations,

@@ -152,6 +152,20 @@ export const storeKeys = {
       'username',
     ),
   }),
+  ban: family('ban/{kind and value}', {
+    holds: 'who is kept out: an address or network, a credential or a client id, why and until when',
+    owner: 'listener',
+    content: 'bans',
+    value: json(
+      object({
+        kind: oneOf('address', 'user', 'client'),
+        value: text,
+        reason: text,
+        since: instant,
+        until: instant,
+      }),
+    ),
+  }),
   credentialUse: family('credential-use/{username}', {
     holds: 'when the credential was last used',
     owner: 'hub.ts',

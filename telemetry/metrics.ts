@@ -138,6 +138,7 @@ export const metricTable = {
     help: 'Connections refused',
     labels: {
       reason: [
+        'banned',
         'credentials',
         'certificate',
         'reader',
@@ -167,6 +168,7 @@ export const metricTable = {
         'slow',
         'keepalive',
         'revoked',
+        'banned',
         'takeover',
         'operator',
         'cut-off',

@@ -76,6 +76,7 @@ const folders: Record<string, string[]> = {
     'store',
     'telemetry',
     'acl',
+    'listener',
     'journal',
     'delivery/webhook',
     'bridge-https/users',

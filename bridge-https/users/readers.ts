@@ -48,6 +48,8 @@ export function createReaders(parts: {
         await loginLimit.failed(origin)
         return undefined
       }
+      // It is banned: its password is right, and counts for nobody at this address.
+      if (!credentials.isValid(reader.username)) return undefined
       noteUse(reader.username)
       return { user: userOf(reader.username), filters: reader.filters }
     },

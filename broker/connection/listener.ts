@@ -2,6 +2,7 @@ import { createServer, type TLSSocket } from 'node:tls'
 import type { Certificates } from '../../certs/certificates.ts'
 import { type ClientCa, type ClientCertificate, clientCertificateOf } from '../../certs/client-certificate.ts'
 import type { TicketKeys } from '../../certs/ticket-keys.ts'
+import type { Bans } from '../../listener/bans.ts'
 import type { ConnectionBounds } from '../../listener/connection-bounds.ts'
 import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -17,6 +18,7 @@ export async function listenMqtt(parts: {
   bounds: ConnectionBounds
   proxyProtocol: boolean
   proxyFrom: readonly string[]
+  bans: Pick<Bans, 'hasAddress' | 'onChange'>
   /** The CA of clients that log in with certificates. */
   clientCa: ClientCa | undefined
   accept: (socket: TLSSocket, remoteAddress: string, certificate?: ClientCertificate) => void

@@ -71,6 +71,8 @@ export function createMqttLogIn(parts: {
       throw refusal(client, isReader ? 'reader' : 'credentials', connackCode.badCredentials, username)
     }
     const asked = request?.clientId ?? clientId
+    if (access.isBanned?.(principal.username, asked))
+      throw refusal(client, 'banned', connackCode.notAuthorized, principal.username)
     const isWrongId = isTemporary(principal)
       ? !isPageId(asked)
       : !asked.startsWith(principal.clientIdPrefix ?? '')

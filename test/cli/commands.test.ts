@@ -8,6 +8,7 @@ import { createUsers } from '../../bridge-https/users/users.ts'
 import { createSigningKeys } from '../../certs/signing-keys.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
+import { createBans } from '../../listener/bans.ts'
 import type { NodeParts } from '../../operations/node-parts.ts'
 import { createCommands } from '../../operations/perform.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
@@ -328,6 +329,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const known = (name: string) => name === 'known'
   const node: NodeParts = {
     audit,
+    bans: await createBans({ store, clock }),
     credentials,
     users,
     keys,

@@ -39,6 +39,10 @@ export const samples: readonly Sample[] = [
   },
   { key: 'refused/2026-W48/i', json: { events: 1, codes: { 'payload.json': 1 } } },
   {
+    key: `ban/${encodeURIComponent('address 192.0.2.0/24')}`,
+    json: { kind: 'address', value: '192.0.2.0/24', reason: 'r', since: time, until: time },
+  },
+  {
     key: 'institution-contact/i',
     json: {
       institutionId: 'i',

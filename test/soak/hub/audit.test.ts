@@ -34,6 +34,8 @@ const changesOf = (username: string): [command: string, args: Record<string, unk
   ['retained.clear', { topic: playingTopic(livestream) }],
   ['clients.disconnect', { clientId: 'kept' }],
   ['sessions.drop', { clientId: 'kept' }],
+  ['bans.add', { kind: 'client', value: 'kept', for: 60, reason: 'r' }],
+  ['bans.remove', { value: '192.0.2.7' }],
   ['feed.refresh', {}],
   ['outputs.test', { name: 'dab', livestream: livestream.id }],
 ]
@@ -80,6 +82,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   await connect(t, hub, await hub.subscriber('radio/#'), kept)
   await hub.ask('users.add', { email, institution })
   await hub.ask('institutions.contact', { institution, email })
+  await hub.ask('bans.add', { kind: 'address', value: '192.0.2.7', for: 3600, reason: 'r' })
   await hub.ask('lifecycle.announce', {
     track: 'push',
     sunset: '2020-01-01',
@@ -92,6 +95,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
       credentials: await hub.ask('credentials.list'),
       users: await hub.ask('users.list'),
       contacts: await hub.ask('institutions.contacts'),
+      bans: await hub.ask('bans.list'),
       keys: await hub.ask('keys.list'),
       lifecycle: await hub.ask('lifecycle.status'),
       retained: await hub.ask('retained.list'),

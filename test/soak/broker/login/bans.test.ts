@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { connect as connectTcp } from 'node:net'
+import t from 'tap'
+import { closed, connect } from '../../../clients.ts'
+import { type Issued, startTestHub, type TestHub } from '../../../start-hub.ts'
+import { onEachStore, onStore } from '../../../stores.ts'
+
+/*
+ * `hubctl bans`: an address, the clients of a credential or a client id are kept out until the ban ends.
+ */
+
+const ban = (hub: TestHub, kind: string, value: string, seconds = 3600) =>
+  hub.ask('bans.add', { kind, value, for: seconds, reason: 'a test' })
+
+t.test('the clients of a banned credential are disconnected, and get CONNACK 5', async (t) => {
+  const hub = await startTestHub(t)
+  const [one, other] = [await hub.subscriber('radio/#'), await hub.subscriber('radio/#')]
+  const { client } = await connect(t, hub, one)
+  const { client: stays } = await connect(t, hub, other)
+  const ended = closed(client)
+  await ban(hub, 'user', one.username)
+  await ended
+  await t.rejects(connect(t, hub, one), { code: 5 })
+  t.ok(stays.connected)
+  t.match(
+    hub.lines.find(({ msg }) => msg === 'log-in refused'),
+    { reason: 'banned', username: one.username },
+  )
+  t.match(await hub.ask('bans.list'), [{ kind: 'user', value: one.username, reason: 'a test' }])
+  t.same(await hub.ask('bans.remove', { value: one.username }), { value: one.username, removed: true })
+  await connect(t, hub, one)
+})
+
+t.test('a ban ends by itself', async (t) => {
+  const hub = await startTestHub(t)
+  const one = await hub.subscriber('radio/#')
+  await ban(hub, 'client', 'player-1', 0.5)
+  await t.rejects(connect(t, hub, one, { clientId: 'player-1' }), { code: 5 })
+  await connect(t, hub, one, { clientId: 'player-2' })
+  await hub.until(async () => (await hub.ask<unknown[]>('bans.list')).length === 0)
+  await connect(t, hub, one, { clientId: 'player-1' })
+})
+
+t.test('a banned address has no connection to any port', async (t) => {
+  const hub = await startTestHub(t)
+  const one = await hub.subscriber('radio/#')
+  const { client } = await connect(t, hub, one)
+  const ended = closed(client)
+  await ban(hub, 'address', '127.0.0.0/8')
+  await ban(hub, 'address', '::1')
+  await ended
+  for (const port of [hub.mqttPort, hub.httpsPort]) t.ok(await isClosedAtOnce(port))
+  t.match(
+    hub.lines.find(({ msg }) => msg === 'connection refused'),
+    { reason: 'banned' },
+  )
+  for (const value of ['127.0.0.0/8', '::1']) await hub.ask('bans.remove', { value })
+  await connect(t, hub, one)
+})
+
+t.test('a banned reader is refused, and blocks nobody else at its address', async (t) => {
+  const hub = await startTestHub(t)
+  const [one, other] = [await hub.reader('radio/#'), await hub.reader('radio/#')]
+  t.equal(await statusOf(hub, one), 200)
+  await ban(hub, 'user', one.username)
+  for (let times = 0; times < 20; times++) t.not(await statusOf(hub, one), 200)
+  t.equal(await statusOf(hub, other), 200)
+})
+
+t.test('what cannot be banned is said, and nothing is', async (t) => {
+  const hub = await startTestHub(t)
+  await t.rejects(ban(hub, 'address', '192.0.2.300'), {
+    message: /value must be an IP address, or a network/,
+  })
+  await t.rejects(ban(hub, 'address', '192.0.2.0/33'), {
+    message: /value must be an IP address, or a network/,
+  })
+  await t.rejects(ban(hub, 'planet', 'Mars'), { message: /kind must be one of address, user, client/ })
+  await t.rejects(ban(hub, 'client', 'a', -1), { message: /for must be a number of seconds/ })
+  await t.rejects(hub.ask('bans.remove', { value: '192.0.2.1' }), { message: /ban of/ })
+  t.same(await hub.ask('bans.list'), [])
+})
+
+onEachStore('a ban outlives a restart', async (t, env) => {
+  const first = await startTestHub(t, env)
+  await ban(first, 'client', 'player-1')
+  await first.close()
+  const next = await startTestHub(t, env, first.home)
+  const one = await next.subscriber('radio/#')
+  await t.rejects(connect(t, next, one, { clientId: 'player-1' }), { code: 5 })
+})
+
+onStore('redis', 'a ban counts on every node', async (t, env) => {
+  const [here, there] = [await startTestHub(t, env), await startTestHub(t, env)]
+  const one = await here.subscriber('radio/#')
+  await there.until(async () => (await there.ask<unknown[]>('credentials.list')).length === 1)
+  const { client } = await connect(t, there, one)
+  const ended = closed(client)
+  await ban(here, 'user', one.username)
+  await ended
+  await t.rejects(connect(t, there, one), { code: 5 })
+})
+
+function isClosedAtOnce(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connectTcp(port, '127.0.0.1', () => socket.write(Buffer.of(0x16, 3, 1, 0, 5)))
+    socket.on('error', () => {})
+    socket.on('close', () => resolve(socket.bytesRead === 0))
+  })
+}
+
+function statusOf(hub: TestHub, { username, password }: Issued): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const ca = readFileSync(hub.caPath)
+    const options = { port: hub.httpsPort, path: '/now', ca, auth: `${username}:${password}`, agent: false }
+    request({ host: 'localhost', ...options }, (answer) => {
+      answer.resume()
+      resolve(answer.statusCode ?? 0)
+    })
+      .on('error', reject)
+      .end()
+  })
+}
