@@ -15,7 +15,7 @@ export function clockOf(path: string): string {
 
 /**
  * As `clockOf`, for a process that looks at something each 10 or 30 seconds: it looks 20 times a second, and its clock goes
- * on to where the file has it by 20 seconds at a time.
+ * on to where the file has it by 10 seconds at a time.
  */
 export function passingClockOf(path: string): string {
   const code = `import { readFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ export function passingClockOf(path: string): string {
     globalThis.setInterval = (work, ms, ...given) => {
       if (ms !== 10_000 && ms !== 30_000) return setInterval(work, ms, ...given)
       return setInterval(() => {
-        if (ms === 30_000) ahead = Math.min(ahead + 20_000, Number(readFileSync(${JSON.stringify(path)}, 'utf8')))
+        if (ms === 30_000) ahead = Math.min(ahead + 10_000, Number(readFileSync(${JSON.stringify(path)}, 'utf8')))
         work(...given)
       }, 50)
     }`
