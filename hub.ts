@@ -121,7 +121,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 }
 
 /** A part of a node. */
-interface Part {
+interface OpenedPart {
   /** Begins work of its own. Everything is loaded, this node has joined the others, and no client is connected. */
   start?(): Promise<void> | void
   /** Takes in nothing more, and finishes what it has begun. No part is closed yet. */
@@ -135,10 +135,10 @@ interface Part {
  * then all parts close: both in the reverse order.
  */
 function createParts() {
-  const opened: Part[] = []
+  const opened: OpenedPart[] = []
   return {
     /** Adds a part that was just opened. Returns the part. */
-    add<P extends Part>(part: P): P {
+    add<P extends OpenedPart>(part: P): P {
       opened.push(part)
       return part
     },

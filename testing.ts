@@ -77,7 +77,7 @@ export async function createTestHub({ feed, settings = {} }: TestHubOptions = {}
   }
 }
 
-type Node = Awaited<ReturnType<typeof startNode>>
+type RunningNode = Awaited<ReturnType<typeof startNode>>
 
 async function startNode(home: string, feed: readonly object[] | undefined, settings: object) {
   const ofFeed = feed === undefined ? {} : { HUB_FEED: await writeFeed(join(home, 'feed.json'), feed) }
@@ -104,12 +104,12 @@ async function writeFeed(path: string, items: readonly object[]): Promise<string
   return path
 }
 
-function describe({ hub: { mqttPort, httpsPort }, ca }: Node) {
+function describe({ hub: { mqttPort, httpsPort }, ca }: RunningNode) {
   const url = `mqtts://localhost:${mqttPort}`
   return { url, httpsUrl: `https://localhost:${httpsPort}`, ca, mqttPort, httpsPort }
 }
 
-function createLogins(current: () => Node): Pick<TestHub, 'addPublisher' | 'addSubscriber'> {
+function createLogins(current: () => RunningNode): Pick<TestHub, 'addPublisher' | 'addSubscriber'> {
   const ownInstitution = current().hub.livestream?.institution.id ?? 'urn:org:institution:test'
   return {
     async addPublisher(institution = ownInstitution) {
@@ -138,7 +138,7 @@ function createLogins(current: () => Node): Pick<TestHub, 'addPublisher' | 'addS
 }
 
 /** Sets the first password of a user, as the user would: with the token of the link. */
-function choosePassword({ hub, ca }: Node, body: object): Promise<void> {
+function choosePassword({ hub, ca }: RunningNode, body: object): Promise<void> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
     const to = { host: 'localhost', port: hub.httpsPort, path: '/auth/reset', method: 'POST' }

@@ -12,7 +12,7 @@ const timeoutMs = 2_000
 /** The answer of `/health` is much shorter, bytes. */
 const longestAnswer = 4_096
 
-interface Parts {
+interface AskParts {
   certificates: Pick<Certificates, 'current'>
   /** Path of the CA that clients are told to trust, if there is one. */
   caPath: string | undefined
@@ -25,7 +25,7 @@ interface Parts {
  * of its HTTPS port. Resolves with false if there is no such answer. A node of the same hub has the same certificate, or
  * one that is trusted for the same name.
  */
-export function createAskNode({ certificates, caPath, proxyProtocol }: Parts) {
+export function createAskNode({ certificates, caPath, proxyProtocol }: AskParts) {
   return async (url: string): Promise<boolean> => {
     try {
       const own = new X509Certificate(certificates.current().cert)

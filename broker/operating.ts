@@ -22,7 +22,7 @@ import { addCounts, countSubscribers, type SubscriberCounts } from './subscriber
 /** True: done. False: there is no such client or session. `error`: why this node does not know the outcome. */
 type Operated = boolean | { error: string }
 
-interface Parts {
+interface OperatingParts {
   store: Store
   sessions: Sessions
   known: KnownSessions
@@ -34,7 +34,7 @@ interface Parts {
 }
 
 /** Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions. */
-export function createOperating(parts: Parts) {
+export function createOperating(parts: OperatingParts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
@@ -147,7 +147,7 @@ function createEnding({
   known,
   calls,
   nodes,
-}: Pick<Parts, 'sessions' | 'known' | 'calls' | 'nodes'>) {
+}: Pick<OperatingParts, 'sessions' | 'known' | 'calls' | 'nodes'>) {
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
   calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
 

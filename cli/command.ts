@@ -3,7 +3,7 @@ import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 
 /** How a command is typed. */
-interface Typed {
+interface TypedOptions {
   /** `credentials add` */
   words: string
   /** What the reference page says besides the summary. Links lead from `docs/`. */
@@ -17,7 +17,7 @@ interface Typed {
 export type Command = { [Name in OperationName]: CommandOf<Name> }[OperationName]
 
 /** A command that runs one of these operations. The types of its answer follow from the operation's row. */
-export interface CommandOf<Name extends OperationName> extends Typed {
+export interface CommandOf<Name extends OperationName> extends TypedOptions {
   summary: string
   /** The operation that the node carries out. */
   operation: Name
@@ -54,7 +54,7 @@ export interface LocalHow {
 }
 
 /** A command that `hubctl` carries out itself, with or without a node. */
-export interface LocalCommand<Answer = unknown> extends Typed {
+export interface LocalCommand<Answer = unknown> extends TypedOptions {
   summary: string
   run(input: Input, how: LocalHow): Promise<{ result: Answer } | { error: CallFailure }>
   /** Formats the answer for people. */

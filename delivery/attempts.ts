@@ -14,7 +14,7 @@ export type Attempts = ReturnType<typeof createAttempts>
 
 /** Keeps the last attempts of each queue. The commit that stores an outcome also stores the attempt. */
 export function createAttempts(store: Store) {
-  const logs = new Map<string, Promise<Entry[]>>()
+  const logs = new Map<string, Promise<AttemptEntry[]>>()
   // Another node made an attempt: read the attempts of the queue again next time.
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
@@ -65,7 +65,7 @@ export function createAttempts(store: Store) {
     },
   }
 
-  function added(queue: string, log: Entry[], attempt: Attempt): Change[] {
+  function added(queue: string, log: AttemptEntry[], attempt: Attempt): Change[] {
     const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
     log.push({ sequence, attempt })
     const isStretch = attempt.stale !== undefined
@@ -79,7 +79,7 @@ export function createAttempts(store: Store) {
     ]
   }
 
-  function logOf(queue: string): Promise<Entry[]> {
+  function logOf(queue: string): Promise<AttemptEntry[]> {
     const known = logs.get(queue)
     if (known) return known
     const log = read(queue)
@@ -88,8 +88,8 @@ export function createAttempts(store: Store) {
     return log
   }
 
-  async function read(queue: string): Promise<Entry[]> {
-    const entries: Entry[] = []
+  async function read(queue: string): Promise<AttemptEntry[]> {
+    const entries: AttemptEntry[] = []
     for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(queue)}/`)) {
       entries.push({ sequence: Number(key.split('/')[2]), attempt: JSON.parse(value.toString()) })
     }
@@ -136,7 +136,7 @@ function lineOf(
   return { messageId: last.messageId, time, status: null, duration: 0, reason, stale }
 }
 
-interface Entry {
+interface AttemptEntry {
   /** Time of the attempt, milliseconds since the epoch, but always greater than the previous sequence. */
   sequence: number
   attempt: Attempt

@@ -49,7 +49,7 @@ export const halfCharacter = 'half a character, expected both halves of a surrog
 export function* halfCharacters(text: string, value: unknown): Generator<string, undefined> {
   if (!surrogateEscape.test(text)) return
   // No recursion: what was not scanned before, such as a feed, may be nested deeply.
-  const open: Place[] = [{ value, key: undefined, inside: undefined }]
+  const open: JsonPlace[] = [{ value, key: undefined, inside: undefined }]
   for (let place = open.pop(); place; place = open.pop()) {
     const { key, value } = place
     if (loneSurrogate.test(key ?? '') || (typeof value === 'string' && loneSurrogate.test(value))) {
@@ -62,15 +62,15 @@ export function* halfCharacters(text: string, value: unknown): Generator<string,
 }
 
 /** A value, and where it is. Undefined `key` and `inside`: the outermost value. */
-interface Place {
+interface JsonPlace {
   value: unknown
   key: string | undefined
-  inside: Place | undefined
+  inside: JsonPlace | undefined
 }
 
-function keysOf(place: Place): string[] {
+function keysOf(place: JsonPlace): string[] {
   const keys: string[] = []
-  for (let at: Place | undefined = place; at?.key !== undefined; at = at.inside) keys.push(at.key)
+  for (let at: JsonPlace | undefined = place; at?.key !== undefined; at = at.inside) keys.push(at.key)
   // A longer path is cut anyway.
   return keys.reverse().slice(0, 300)
 }

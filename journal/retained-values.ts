@@ -39,13 +39,13 @@ interface Unsettled {
   topic: string
   slot: string
   /** The value in the store. A `ValueKey`: the value was pushed out of memory. */
-  stored: Held | ValueKey | undefined
+  stored: HeldValue | ValueKey | undefined
   /** The changes of these commits, in the order of the commits. */
   changes: SlotChange[]
 }
 
 /** A value in memory. */
-interface Held extends RetainedValue {
+interface HeldValue extends RetainedValue {
   /** Set while the slot has commits under way. */
   unsettled?: Unsettled | undefined
 }
@@ -70,7 +70,8 @@ export function createRetainedValues(returnable: Returnable) {
   const changedSilently = (topic: string) => {
     for (const listener of silentListeners) listener(topic)
   }
-  const unsettledAt = (at: Slot, shown: Held | undefined) => (shown ? shown.unsettled : hidden.get(keyOf(at)))
+  const unsettledAt = (at: Slot, shown: HeldValue | undefined) =>
+    shown ? shown.unsettled : hidden.get(keyOf(at))
 
   return {
     /** The value in a slot. */
@@ -161,7 +162,7 @@ export function createRetainedValues(returnable: Returnable) {
   }
 
   /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
-  function showLeft(unsettled: Unsettled, before: Held | undefined): void {
+  function showLeft(unsettled: Unsettled, before: HeldValue | undefined): void {
     const { stored, changes } = unsettled
     const left = changes.reduce(leftBy, stored)
     const now = isHeld(left) ? left : undefined
@@ -282,7 +283,7 @@ function mayHold(unsettled: Unsettled | undefined, position: number): boolean {
   )
 }
 
-function isHeld(value: Held | ValueKey | undefined): value is Held {
+function isHeld(value: HeldValue | ValueKey | undefined): value is HeldValue {
   return value !== undefined && 'payload' in value
 }
 
@@ -292,9 +293,9 @@ function isPast(time: number | undefined, now: number): boolean {
 
 /** The value that a slot has after a change. */
 function leftBy(
-  before: Held | ValueKey | undefined,
+  before: HeldValue | ValueKey | undefined,
   { value, order }: SlotChange,
-): Held | ValueKey | undefined {
+): HeldValue | ValueKey | undefined {
   return before && order && keepsStored(before.time, order) ? before : value
 }
 
@@ -314,20 +315,20 @@ export function orderAt(time: number, now: number): Order {
 
 /** The slots that show a value, by topic. */
 function createSlots() {
-  const byTopic = new Map<string, Map<string, Held>>()
+  const byTopic = new Map<string, Map<string, HeldValue>>()
   const tree = createTopicTree()
   const expiring = new Set<string>()
 
   return {
-    get: (topic: string, slot: string): Held | undefined => byTopic.get(topic)?.get(slot),
+    get: (topic: string, slot: string): HeldValue | undefined => byTopic.get(topic)?.get(slot),
     /** The values of a topic, in the order of positions. */
-    of: (topic: string): Iterable<Held> => byTopic.get(topic)?.values() ?? [],
+    of: (topic: string): Iterable<HeldValue> => byTopic.get(topic)?.values() ?? [],
     count: (topic: string): number => byTopic.get(topic)?.size ?? 0,
-    values: (): Held[] => [...byTopic.values()].flatMap((slots) => [...slots.values()]),
+    values: (): HeldValue[] => [...byTopic.values()].flatMap((slots) => [...slots.values()]),
     topics: tree.matching,
     expiring: expiring as ReadonlySet<string>,
 
-    put(value: Held): void {
+    put(value: HeldValue): void {
       const { topic, slot, position } = value
       if (value.expires !== undefined) expiring.add(topic)
       const slots = byTopic.get(topic)
@@ -342,7 +343,7 @@ function createSlots() {
       if (last && position < last.position) byTopic.set(topic, inOrderOfPosition(slots))
     },
 
-    remove({ topic, slot }: Held): void {
+    remove({ topic, slot }: HeldValue): void {
       const slots = byTopic.get(topic)
       slots?.delete(slot)
       if (slots?.size !== 0) return
@@ -357,6 +358,6 @@ function createSlots() {
  * Sorts by position, because `newestOf` needs this order. Of two values with the same event time, the value at the
  * higher position counts.
  */
-function inOrderOfPosition(slots: ReadonlyMap<string, Held>): Map<string, Held> {
+function inOrderOfPosition(slots: ReadonlyMap<string, HeldValue>): Map<string, HeldValue> {
   return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
 }

@@ -24,8 +24,8 @@ export function createTopicTree() {
     },
 
     remove(topic: string): void {
-      const path: [Node, string][] = []
-      let node: Node | undefined = root
+      const path: [TopicNode, string][] = []
+      let node: TopicNode | undefined = root
       for (const level of topic.split('/')) {
         if (!node) return
         path.push([node, level])
@@ -41,13 +41,13 @@ export function createTopicTree() {
 }
 
 /** A node of the tree: one level of topics. */
-interface Node {
-  children: Map<string, Node>
+interface TopicNode {
+  children: Map<string, TopicNode>
   /** Undefined: no topic of the set ends at this node. */
   topic: string | undefined
 }
 
-function createNode(): Node {
+function createNode(): TopicNode {
   return { children: new Map(), topic: undefined }
 }
 
@@ -55,7 +55,7 @@ function createNode(): Node {
  * Adds to `topics` the topics at `node` and below that match the filter `levels`. The levels before `depth` match
  * already.
  */
-function collect(node: Node, levels: string[], depth: number, topics: string[]): void {
+function collect(node: TopicNode, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]
   if (level === '#') {
     for (const { topic } of nodesBelow(node, depth)) if (topic !== undefined) topics.push(topic)
@@ -75,7 +75,7 @@ function collect(node: Node, levels: string[], depth: number, topics: string[]):
  * Yields the node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below. A filter `#` leaves out topics that begin
  * with `$` [MQTT-4.7.2-1].
  */
-function* nodesBelow(node: Node, depth: number): Generator<Node> {
+function* nodesBelow(node: TopicNode, depth: number): Generator<TopicNode> {
   yield node
   for (const [name, child] of node.children) {
     if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)

@@ -28,8 +28,8 @@ export type Held = ReturnType<HalfReceived['countBytes']>
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The requests and packets that hold bytes are linked, in the order in which they began. */
   // No map: docs/decisions, "Nothing that comes and goes with each event lies in a set or a map".
-  let oldest: Link | undefined
-  let newest: Link | undefined
+  let oldest: HeldLink | undefined
+  let newest: HeldLink | undefined
   let total = 0
 
   return {
@@ -80,7 +80,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
    * to make room for others.
    */
   function countBytes(end: () => void) {
-    const own: Link = { bytes: 0, end, before: undefined, after: undefined }
+    const own: HeldLink = { bytes: 0, end, before: undefined, after: undefined }
     return {
       grow(bytes: number): void {
         if (own !== oldest && !own.before) append(own)
@@ -92,14 +92,14 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     }
   }
 
-  function append(own: Link): void {
+  function append(own: HeldLink): void {
     own.before = newest
     if (newest) newest.after = own
     else oldest = own
     newest = own
   }
 
-  function free(own: Link): void {
+  function free(own: HeldLink): void {
     const { before, after } = own
     if (before) before.after = after
     else if (own === oldest) oldest = after
@@ -111,7 +111,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     own.after = undefined
   }
 
-  function makeRoom(forWhom: Link): void {
+  function makeRoom(forWhom: HeldLink): void {
     while (total > limitBytes) {
       // The request or packet that has just grown stays: its own limit bounds it.
       const link = oldest === forWhom ? forWhom.after : oldest
@@ -123,11 +123,11 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
 }
 
 /** A request or packet that may hold bytes. */
-interface Link {
+interface HeldLink {
   bytes: number
   readonly end: () => void
-  before: Link | undefined
-  after: Link | undefined
+  before: HeldLink | undefined
+  after: HeldLink | undefined
 }
 
 const empty = Buffer.alloc(0)

@@ -61,7 +61,7 @@ interface Readers {
 }
 
 /** The readers with the same delay follow the journal together. */
-interface Line extends Readers {
+interface DelayLine extends Readers {
   following: Following
 }
 
@@ -118,7 +118,7 @@ export function createStreams(parts: {
     metrics,
   } = parts
   const streams = new Set<Stream>()
-  const lines = new Map<number, Promise<Line>>()
+  const lines = new Map<number, Promise<DelayLine>>()
   /** Streams by their delay. */
   const counts = new Map<number, number>()
   const ticks = setInterval(tick, tickMs).unref()
@@ -201,7 +201,7 @@ export function createStreams(parts: {
   }
 
   /** The last position that readers of a line may see now. */
-  function positionOf(line: Line, { delayMs }: Stream): number {
+  function positionOf(line: DelayLine, { delayMs }: Stream): number {
     return delayMs === 0 ? journal.head() : line.following.position()
   }
 
@@ -285,7 +285,7 @@ export function createStreams(parts: {
     return (await history.positionAt(clock() - ms)) - 1
   }
 
-  function lineOf(delayMs: number): Promise<Line> {
+  function lineOf(delayMs: number): Promise<DelayLine> {
     const known = lines.get(delayMs)
     if (known) return known
     const opened = openLine(delayMs)
@@ -294,7 +294,7 @@ export function createStreams(parts: {
     return opened
   }
 
-  async function openLine(delayMs: number): Promise<Line> {
+  async function openLine(delayMs: number): Promise<DelayLine> {
     const from = delayMs === 0 ? journal.head() : await positionBefore(delayMs)
     const readers: Readers = { ofLivestream: new Map(), ofAll: new Set() }
     const following = follow({
@@ -436,7 +436,7 @@ export function createStreams(parts: {
     }
   }
 
-  function endIfUnused(delayMs: number, line: Line): void {
+  function endIfUnused(delayMs: number, line: DelayLine): void {
     if ((counts.get(delayMs) ?? 0) > 0) return
     counts.delete(delayMs)
     lines.delete(delayMs)

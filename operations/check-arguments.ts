@@ -5,7 +5,7 @@ import { quote } from '../event/error.ts'
 import { schemaOptions } from '../event/schema-options.ts'
 import type { Operation } from './operation.ts'
 
-type Judged = Pick<Operation, 'args' | 'check'>
+type CheckedOperation = Pick<Operation, 'args' | 'check'>
 
 const ajv = new Ajv({
   ...schemaOptions,
@@ -21,7 +21,7 @@ const checks = new WeakMap<TSchema, ValidateFunction>()
  * argument.
  */
 export function whyWrong(
-  { args: schema, check: checkFurther }: Judged,
+  { args: schema, check: checkFurther }: CheckedOperation,
   args: Record<string, unknown>,
   typedAs?: (argument: string) => string,
 ): string | undefined {

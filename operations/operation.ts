@@ -59,7 +59,7 @@ type ReadOnly<T> = T extends object
   : T
 
 /** What a row says besides its sentence. `example`: arguments that show how the command is asked. */
-interface Row<Node, P extends TProperties, R extends TSchema, S, More extends unknown[]> {
+interface OperationRow<Node, P extends TProperties, R extends TSchema, S, More extends unknown[]> {
   args?: P
   example?: object
   result: R
@@ -87,7 +87,7 @@ export const loses = rowOf<NodeParts, 'loss', [change: ChangeRequest]>('loss')
 export function rowOf<Node, Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {
   return <R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
     summary: string,
-    row: Row<Node, P, R, S, More>,
+    row: OperationRow<Node, P, R, S, More>,
   ) => {
     const { args = {} as P, example = {}, singleAnswerArgs, isAboutThisNode = false } = row
     const { run, result, check, hubctl, console } = row

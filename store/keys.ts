@@ -654,9 +654,9 @@ export const families: ReadonlyMap<string, Family> = new Map(
   Object.values(storeKeys).map((family) => [family.prefix, family]),
 )
 
-type Row = Pick<Family, 'holds' | 'owner' | 'value'> & Partial<Omit<Family, 'path' | 'prefix'>>
+type FamilyRow = Pick<Family, 'holds' | 'owner' | 'value'> & Partial<Omit<Family, 'path' | 'prefix'>>
 
-function family<Path extends string>(path: Path, row: Row): Family & { prefix: PrefixOf<Path> } {
+function family<Path extends string>(path: Path, row: FamilyRow): Family & { prefix: PrefixOf<Path> } {
   return {
     path,
     key: keyFormOf(path),

@@ -226,13 +226,13 @@ function drop(draft: Draft, field: string, code: string): void {
   warn(draft, code, pathOf(field))
 }
 
-type Item = Record<string, unknown>
+type NewerItem = Record<string, unknown>
 
 /** Replaces the items of a list for which `change` returns another object. Leaves everything else to the schema. */
 function mapItems(
   draft: Draft,
   field: 'services' | 'contributors',
-  change: (item: Item, index: number, draft: Draft) => Item,
+  change: (item: NewerItem, index: number, draft: Draft) => NewerItem,
 ): void {
   const list = draft.event[field]
   if (!Array.isArray(list) || (field === 'services' && list.length > maxServices)) return
@@ -254,14 +254,14 @@ const roles: ReadonlyMap<unknown, string> = new Map([
   ['choir', 'ensemble'],
 ])
 
-function replaceType(service: Item, index: number, draft: Draft): Item {
+function replaceType(service: NewerItem, index: number, draft: Draft): NewerItem {
   const type = types.get(service.type)
   if (type === undefined) return service
   warn(draft, 'dialect.type', pathOf('services', index, 'type'), `${service.type} means ${type} here`)
   return { ...service, type }
 }
 
-function replaceRole(contributor: Item, index: number, draft: Draft): Item {
+function replaceRole(contributor: NewerItem, index: number, draft: Draft): NewerItem {
   const role = roles.get(contributor.role)
   if (role === undefined) return contributor
   warn(draft, 'dialect.role', pathOf('contributors', index, 'role'), `${contributor.role} means ${role} here`)
@@ -272,7 +272,7 @@ function replaceRole(contributor: Item, index: number, draft: Draft): Item {
  * Drops fields such as `blocked`: a rebroadcaster sends on what it received. The check of the shape drops
  * `services[].topic` of either form.
  */
-function dropOfService(service: Item, index: number, draft: Draft): Item {
+function dropOfService(service: NewerItem, index: number, draft: Draft): NewerItem {
   let kept = service
   for (const field of draft.kind.newerForm.droppedOfServices) {
     if (!Object.hasOwn(service, field)) continue
@@ -288,7 +288,7 @@ function dropOfService(service: Item, index: number, draft: Draft): Item {
  * would be judged without it. So the errors of the ownership are found here: no feed, no such livestream. A livestream
  * of another institution is left to the check of the ownership.
  */
-function completeService(service: Item, index: number, draft: Draft): Item {
+function completeService(service: NewerItem, index: number, draft: Draft): NewerItem {
   const { id } = service
   const lacksType = !Object.hasOwn(service, 'type')
   const lacksExternalId = !Object.hasOwn(service, 'externalId')

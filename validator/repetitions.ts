@@ -291,7 +291,7 @@ function createMarks(parts: {
   const { limit, isOld, isBusy } = parts
   const seen = new Map<string, Mark>()
   /** Queues of marks by institution. The institution that has added no mark for the longest time comes first. */
-  const lines = new Map<string, Line>()
+  const lines = new Map<string, MarkLine>()
 
   return {
     get: (key: string): Mark | undefined => seen.get(key),
@@ -322,7 +322,7 @@ function createMarks(parts: {
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
-      const takeWhile = (line: Line | undefined, mayGo: (mark: Mark) => boolean) => {
+      const takeWhile = (line: MarkLine | undefined, mayGo: (mark: Mark) => boolean) => {
         while (line && taken.length < count) {
           const mark = firstOf(line)
           if (!mark || isBusy(mark) || !mayGo(mark)) return
@@ -341,7 +341,7 @@ function createMarks(parts: {
   }
 
   /** The first current mark of a queue. Drops replaced and removed marks before it. */
-  function firstOf(line: Line): Mark | undefined {
+  function firstOf(line: MarkLine): Mark | undefined {
     for (;;) {
       const mark = line.first()
       if (!mark || isCurrent(mark)) return mark
@@ -349,8 +349,8 @@ function createMarks(parts: {
     }
   }
 
-  function longest(): Line | undefined {
-    return [...lines.values()].reduce<Line | undefined>(
+  function longest(): MarkLine | undefined {
+    return [...lines.values()].reduce<MarkLine | undefined>(
       (most, line) => (most && most.current >= line.current ? most : line),
       undefined,
     )
@@ -361,7 +361,7 @@ function createMarks(parts: {
   }
 }
 
-type Line = ReturnType<typeof createLine>
+type MarkLine = ReturnType<typeof createLine>
 
 /**
  * A queue of marks, the oldest first. It is an array, which gives the first entry at once. A Map would first step over

@@ -51,7 +51,7 @@ interface Play {
   repeats: number
 }
 
-interface Line {
+interface PlayLine {
   plays: Play[]
   /** The livestream repeats its items by itself after this time, milliseconds. */
   repeatsMs?: number
@@ -90,7 +90,7 @@ interface Publication {
  */
 export function createLoops() {
   /** By livestream. */
-  const lines = createNewestMap<Line>(atLeast.livestreams)
+  const lines = createNewestMap<PlayLine>(atLeast.livestreams)
   /** By key. */
   const items = createNewestMap<Publications>(atLeast.items)
   /** By livestream. */
@@ -159,7 +159,7 @@ export function createLoops() {
     key: string,
     livestreamId: string,
     { now, moment }: { now: number; moment: number },
-  ): Judged {
+  ): JudgedPlay {
     const line = lines.get(livestreamId)
     const play = line?.plays.find((play) => play.key === key)
     const other = lastOfOthers(items.get(key), livestreamId, moment)
@@ -176,7 +176,11 @@ export function createLoops() {
     return { play, root, rounds, repeats: sinceMs >= fastestRepeatMs ? repeats + 1 : repeats, sinceMs }
   }
 
-  function take(judged: Judged & { livestreamId: string; key: string }, lengthMs: number, at: number): void {
+  function take(
+    judged: JudgedPlay & { livestreamId: string; key: string },
+    lengthMs: number,
+    at: number,
+  ): void {
     const { livestreamId, key, rounds, repeats, sinceMs, play } = judged
     const line = lines.get(livestreamId) ?? { plays: [] }
     if (repeats >= ownRepeats && sinceMs !== undefined) line.repeatsMs = sinceMs
@@ -187,7 +191,7 @@ export function createLoops() {
   }
 
   function notePublication(
-    { key, livestreamId, root }: Judged & { key: string; livestreamId: string },
+    { key, livestreamId, root }: JudgedPlay & { key: string; livestreamId: string },
     at: number,
   ): void {
     const known = items.get(key)
@@ -204,7 +208,7 @@ export function createLoops() {
   }
 }
 
-interface Judged {
+interface JudgedPlay {
   /** The earlier event of the same play on the livestream. */
   play?: Play
   /** Of the event, as of a `Publication`. */
@@ -219,7 +223,7 @@ interface Judged {
   sinceMs?: number
 }
 
-function loopOf({ rounds, after }: Judged): { rounds: number; after: string }[] {
+function loopOf({ rounds, after }: JudgedPlay): { rounds: number; after: string }[] {
   return after !== undefined && rounds >= loopRounds ? [{ rounds, after }] : []
 }
 

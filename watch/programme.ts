@@ -52,7 +52,7 @@ const maxItemId = 200
 const livestreams = 50_000
 
 /** What a livestream plays, and what it has announced. */
-interface Line {
+interface ProgrammeLine {
   itemId: string
   /** Milliseconds since the epoch. */
   start: number
@@ -66,7 +66,7 @@ interface Line {
  * memory alone: the first element after a start ends no gap.
  */
 export function createProgramme() {
-  const lines = createNewestMap<Line>(livestreams)
+  const lines = createNewestMap<ProgrammeLine>(livestreams)
 
   return {
     /**
@@ -143,7 +143,7 @@ function countGap(counts: Counts, end: number, start: number): void {
   counts.longest = [{ from: end, minutes }]
 }
 
-function countAnnouncement({ sums }: Counts, { announced }: Line, itemId: string): void {
+function countAnnouncement({ sums }: Counts, { announced }: ProgrammeLine, itemId: string): void {
   if (announced.length === 0) return
   sums.announced = 1
   // A playout may send what comes behind an element before the element itself.

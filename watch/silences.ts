@@ -16,7 +16,7 @@ const perCommit = 200
 const { prefix } = storeKeys.heard
 
 /** A stored record of a livestream. */
-interface Stored {
+interface StoredHeard {
   institutionId: string
   gaps: string
   hour: number
@@ -45,7 +45,7 @@ export async function openSilences(parts: {
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
   for await (const [key, value] of store.range(prefix)) {
-    const { institutionId, gaps, hour, since, at }: Stored = JSON.parse(value.toString())
+    const { institutionId, gaps, hour, since, at }: StoredHeard = JSON.parse(value.toString())
     const read = readGaps(gaps, hour)
     written.set(idIn(key), lookedAt)
     if (read) silence.restore(idIn(key), { institutionId, gaps: read, since, at }, lookedAt)
@@ -144,7 +144,7 @@ function changeOf(livestreamId: string, heard: Heard | undefined): Change {
   const key = prefix + encodeURIComponent(livestreamId)
   if (!heard) return { del: key }
   const { institutionId, gaps, since, at } = heard
-  const record: Stored = { institutionId, gaps: gapsAsText(gaps), hour: gaps.hour, since, at }
+  const record: StoredHeard = { institutionId, gaps: gapsAsText(gaps), hour: gaps.hour, since, at }
   return { put: key, value: JSON.stringify(record) }
 }
 

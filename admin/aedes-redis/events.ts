@@ -16,7 +16,7 @@ import { LeftOut } from './left-out.ts'
 const maxPlaces = 200_000
 
 /** Further conditions for the import of an event. */
-interface Wanted {
+interface WantedEvent {
   /** The event must be a control state, as sessions get every one: the import takes nothing else from their queues. */
   isControl?: boolean
   /** This check must hold for at least one topic of the event. */
@@ -57,7 +57,10 @@ export function createEventImport(parts: {
      * Publishes an event. A dry run only notes the event time. Resolves with `here` if the hub already has an event of
      * this event time in each slot. Rejects with `LeftOut` if the event is not imported.
      */
-    async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
+    async take(
+      payload: Buffer,
+      { isControl = false, topic }: WantedEvent = {},
+    ): Promise<'published' | 'here'> {
       const submission = submissionOf(payload)
       const decision = pipeline.decide(submission)
       if (decision.outcome !== 'published') {

@@ -37,7 +37,7 @@ interface Header {
 }
 
 /** A record: key, event time, value in base64. Without a value, the entry was removed. */
-type Row = [key: string, time: number | null, value: string | null]
+type ExportRow = [key: string, time: number | null, value: string | null]
 
 interface End {
   records: number
@@ -60,7 +60,7 @@ export class UnusableFile extends Error {
 export async function* linesOf(
   about: Pick<Header, 'release' | 'at' | 'from'>,
   pages: AsyncIterable<readonly StoredRecord[]>,
-): AsyncGenerator<Header | Row[] | End> {
+): AsyncGenerator<Header | ExportRow[] | End> {
   const hash = createHash('sha256')
   const hashed = <Line>(line: Line): Line => {
     hash.update(`${JSON.stringify(line)}\n`)
@@ -161,7 +161,7 @@ function createPositions() {
   }
 }
 
-function rowOf({ key, value, time }: StoredRecord): Row {
+function rowOf({ key, value, time }: StoredRecord): ExportRow {
   return [key, time ?? null, value?.toString('base64') ?? null]
 }
 

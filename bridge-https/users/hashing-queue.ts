@@ -8,7 +8,7 @@ export interface HashingAsker {
   familiarity: Familiarity
 }
 
-interface Waiting {
+interface WaitingHash {
   start(): void
   sendAway(): void
 }
@@ -25,12 +25,12 @@ const servedInARow = 3
  * if the new client's address has as many clients there, or only one fewer, the new client is refused.
  */
 export function createHashingQueue(placesPerRank: number) {
-  const queues = ranks.map(() => createFairQueue<Waiting>())
+  const queues = ranks.map(() => createFairQueue<WaitingHash>())
   let served = 0
 
   return {
     /** Queues a client. False: the queue is full, and the client is not queued. */
-    add({ from, familiarity }: HashingAsker, waiting: Waiting): boolean {
+    add({ from, familiarity }: HashingAsker, waiting: WaitingHash): boolean {
       const queue = queueOf(familiarity)
       if (queue.size() >= placesPerRank) {
         const busiest = queue.busiest() ?? from
@@ -42,7 +42,7 @@ export function createHashingQueue(placesPerRank: number) {
     },
 
     /** Takes out the waiting client that is served next. */
-    next(): Waiting | undefined {
+    next(): WaitingHash | undefined {
       const [best, ...others] = queues.filter((queue) => queue.size() > 0)
       served = others.length > 0 ? served + 1 : 0
       const isForOther = served > 0 && served % (servedInARow + 1) === 0

@@ -15,7 +15,7 @@ interface IssuedTokens {
 }
 
 /** What a valid token says: its user, as stored now, and when it ends, milliseconds since the epoch. */
-interface Held {
+interface HeldTokens {
   user: KnownUser
   expiresAt: number
 }
@@ -73,7 +73,7 @@ export function createTokens(parts: {
     userOf: async (token: string): Promise<KnownUser | undefined> => (await held(token, 'access'))?.user,
 
     /** The user of an access token, and when the token ends. Undefined: the token is not valid. */
-    held: (token: string): Promise<Held | undefined> => held(token, 'access'),
+    held: (token: string): Promise<HeldTokens | undefined> => held(token, 'access'),
 
     /** The user of a refresh token, as stored now. Undefined: the token is not valid. */
     userOfRefresh: async (token: string): Promise<KnownUser | undefined> =>
@@ -115,7 +115,7 @@ export function createTokens(parts: {
       .sign(key)
   }
 
-  async function held(token: string, kind: 'access' | 'refresh'): Promise<Held | undefined> {
+  async function held(token: string, kind: 'access' | 'refresh'): Promise<HeldTokens | undefined> {
     const payload = await verify(token, kind, issuer())
     if (typeof payload?.sub !== 'string' || typeof payload.gen !== 'number') return undefined
     const loginId = typeof payload.sid === 'string' ? payload.sid : undefined

@@ -36,7 +36,7 @@ export class InFlight {
   #first = 0
   #count = 0
   #others: Map<number, Flight> | undefined
-  #waiting: Waiting | undefined
+  #waiting: WaitingPacket | undefined
 
   get size(): number {
     return this.#count + (this.#others?.size ?? 0)
@@ -104,7 +104,7 @@ export class InFlight {
         waiting.hasShrunk = false
       }
       const timer = setInterval(look, silentMs).unref()
-      const waiting: Waiting = { count, resolve, timer, hasShrunk: false }
+      const waiting: WaitingPacket = { count, resolve, timer, hasShrunk: false }
       this.#waiting = waiting
     })
   }
@@ -147,7 +147,7 @@ export class InFlight {
 }
 
 /** A caller of `fallsTo`. `hasShrunk`: a message has ended since the last look. */
-interface Waiting {
+interface WaitingPacket {
   readonly count: number
   readonly resolve: (hasFallen: boolean) => void
   readonly timer: NodeJS.Timeout

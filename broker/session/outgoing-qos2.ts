@@ -9,7 +9,7 @@ export type Outgoing = ReturnType<typeof createOutgoing>
 /** What the node needs to repeat a message that the journal no longer keeps. */
 type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
-interface Stored {
+interface StoredInFlight {
   topic: string
   queue: Entry['queue']
   retain: boolean
@@ -35,7 +35,7 @@ export function createOutgoing(store: Store) {
     ): Promise<void> {
       const { clientId, createdAt } = session
       session.hasSentQos2 = true
-      const stored: Stored = { topic, queue, retain, session: createdAt }
+      const stored: StoredInFlight = { topic, queue, retain, session: createdAt }
       await store.commit([{ put: keyOf(clientId, position), value: encodeValue(stored, payload) }])
     },
 
@@ -43,7 +43,7 @@ export function createOutgoing(store: Store) {
     async get({ clientId }: Session, position: number): Promise<Sent | undefined> {
       const value = await store.get(keyOf(clientId, position))
       if (!value) return undefined
-      const { header, payload } = decodeValue<Stored>(value)
+      const { header, payload } = decodeValue<StoredInFlight>(value)
       return { topic: header.topic, queue: header.queue, payload }
     },
 
@@ -86,7 +86,7 @@ export function createOutgoing(store: Store) {
           if (before) found.set(position, { ...before, released: true })
           continue
         }
-        const { retain, session } = decodeValue<Stored>(value).header
+        const { retain, session } = decodeValue<StoredInFlight>(value).header
         if (session === createdAt) found.set(position, { position, qos: 2, retain, dup: true, stored: true })
       }
       return [...found.values()]

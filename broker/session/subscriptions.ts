@@ -7,7 +7,7 @@ import type { Session } from './session.ts'
 /** Topic filters and their holders, as a tree of topic levels. The number of filters does not slow down `match`. */
 export function createSubscriptions<Holder>() {
   const nobody: ReadonlyMap<Holder, Qos> = new Map()
-  const root: Node<Holder> = { children: undefined, holders: undefined }
+  const root: FilterNode<Holder> = { children: undefined, holders: undefined }
 
   return {
     add(filter: string, holder: Holder, qos: Qos): void {
@@ -153,12 +153,17 @@ function createPermittedCheck(
 }
 
 /** A node of the tree. Maps are made when needed, to save memory. */
-interface Node<Holder> {
-  children: Map<string, Node<Holder>> | undefined
+interface FilterNode<Holder> {
+  children: Map<string, FilterNode<Holder>> | undefined
   holders: Map<Holder, Qos> | undefined
 }
 
-function removeBelow<Holder>(node: Node<Holder>, levels: string[], depth: number, holder: Holder): void {
+function removeBelow<Holder>(
+  node: FilterNode<Holder>,
+  levels: string[],
+  depth: number,
+  holder: Holder,
+): void {
   const level = levels[depth]
   if (level === undefined) {
     node.holders?.delete(holder)
@@ -171,7 +176,7 @@ function removeBelow<Holder>(node: Node<Holder>, levels: string[], depth: number
 }
 
 function collect<Holder>(
-  node: Node<Holder>,
+  node: FilterNode<Holder>,
   levels: string[],
   depth: number,
   reserved: boolean,
@@ -190,6 +195,6 @@ function collect<Holder>(
   if (any) collect(any, levels, depth + 1, reserved, found)
 }
 
-function addHolders<Holder>(node: Node<Holder> | undefined, found: Map<Holder, Qos>[]): void {
+function addHolders<Holder>(node: FilterNode<Holder> | undefined, found: Map<Holder, Qos>[]): void {
   if (node?.holders && node.holders.size > 0) found.push(node.holders)
 }

@@ -32,7 +32,7 @@ export const feed: ByHand = {
   },
 }
 
-interface Part {
+interface ShownPart {
   name: 'added' | 'removed' | 'owners' | 'renamed'
   heading: string
   columns: readonly Column[]
@@ -40,7 +40,7 @@ interface Part {
 
 const livestream = ['id', 'title', 'institution']
 
-const parts: readonly Part[] = [
+const parts: readonly ShownPart[] = [
   { name: 'added', heading: 'Added', columns: livestream },
   { name: 'removed', heading: 'Removed', columns: livestream },
   {
@@ -58,7 +58,7 @@ const parts: readonly Part[] = [
   { name: 'renamed', heading: 'Other external ids', columns: ['id', 'title', 'before', 'after'] },
 ]
 
-function listOf({ count, items }: FeedPart, { heading, columns }: Part, printer: Printer): string[] {
+function listOf({ count, items }: FeedPart, { heading, columns }: ShownPart, printer: Printer): string[] {
   if (items.length === 0) return []
   const shown = count > items.length ? `${heading}, the first ${items.length} of ${count}:` : `${heading}:`
   return [`${shown}\n${printer.list<Record<string, unknown>>(items, columns, '')}`]

@@ -2,8 +2,8 @@ import type { Result } from '../../operations/operations.ts'
 import type { ByHand } from '../command.ts'
 import type { Printer } from '../print.ts'
 
-type Report = Result<'report.institution'>
-type Sums = Report | Report['livestreams'][number]
+type WeeklyReport = Result<'report.institution'>
+type ReportSums = WeeklyReport | WeeklyReport['livestreams'][number]
 
 /** `hubctl report institution`: the sums, then why events were refused, then each livestream. */
 export const report: ByHand = {
@@ -21,7 +21,7 @@ export const report: ByHand = {
   },
 }
 
-function sumsOf(report: Report) {
+function sumsOf(report: WeeklyReport) {
   const { week, from, to, isOver, institutionId, events, refused } = report
   return {
     institution: institutionId,
@@ -33,7 +33,7 @@ function sumsOf(report: Report) {
 }
 
 /** What is worth a number and its share. */
-function sharesOf(of: Sums) {
+function sharesOf(of: ReportSums) {
   const { elements, late, music, withoutIsrc, withoutArtist, withoutCover, announced, cameTrue } = of
   return {
     elements,
@@ -48,7 +48,7 @@ function sharesOf(of: Sums) {
   }
 }
 
-function livestreamsOf({ livestreams }: Report, printer: Printer): string {
+function livestreamsOf({ livestreams }: WeeklyReport, printer: Printer): string {
   return printer.list(
     livestreams.map((one) => ({
       ...one,

@@ -10,7 +10,7 @@ import { durationOf } from '../time/duration.ts'
 import { instantForms, instantOf, passedInstantOf } from '../time/instant.ts'
 
 /** How an argument is typed: as a word (`flags` is `<username>` or `[filter]`) or as an option (`--role <role>`). */
-interface Typed {
+interface TypedArguments {
   argument: string
   schema: TSchema
   flags: string
@@ -55,12 +55,12 @@ export async function readArguments(command: Command, input: Input): Promise<Rec
 }
 
 /** How each argument is typed: words in the order of the schema, then options in the order of `typed`. */
-export function argumentsOf({ args, hubctl, effect, singleAnswerArgs = {} }: Operation): Typed[] {
+export function argumentsOf({ args, hubctl, effect, singleAnswerArgs = {} }: Operation): TypedArguments[] {
   const { typed } = hubctl ?? {}
   const { properties } = args
   const required: readonly string[] = args.required ?? []
   const names = new Set([...Object.keys(typed ?? {}), ...Object.keys(properties)])
-  const all = [...names].flatMap((argument): Typed[] => {
+  const all = [...names].flatMap((argument): TypedArguments[] => {
     const schema = properties[argument]
     if (schema === undefined || Object.hasOwn(singleAnswerArgs, argument)) return []
     const isRequired = required.includes(argument)
@@ -96,7 +96,7 @@ const readers: Record<string, (option: string, typed: string) => unknown> = {
   file: async (_, path) => (await contentOf(path)).toString('base64'),
 }
 
-function valueFor({ flags, schema }: Typed, input: Input): unknown {
+function valueFor({ flags, schema }: TypedArguments, input: Input): unknown {
   const name = nameOf(flags)
   const { type } = Object(schema)
   if (type === 'boolean') return input.flag(name) || undefined

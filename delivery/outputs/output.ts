@@ -5,9 +5,9 @@ import type { Carrier } from '../carriers/carrier.ts'
  * What the hub can pass titles on to (open.md §5). It is pure: it says what is to be sent, and what an answer means.
  * `showing/` sends it. One folder and one line in `outputs.ts` each.
  */
-export type Output = Row<TObject, object>
+export type Output = OutputRow<TObject, object>
 
-interface Row<Schema extends TObject, Settings = Static<Schema>> {
+interface OutputRow<Schema extends TObject, Settings = Static<Schema>> {
   /** What `driver` in the configuration says. */
   readonly name: string
   /** What it is for, one sentence of Markdown. */
@@ -44,7 +44,7 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
 }
 
 /** The row of an output. Its functions get settings only after the schema has checked them. */
-export function output<Schema extends TObject>(row: Row<Schema>): Output {
+export function output<Schema extends TObject>(row: OutputRow<Schema>): Output {
   return row as unknown as Output
 }
 

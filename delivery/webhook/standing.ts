@@ -27,7 +27,7 @@ const pausedReason = 'paused by the operator'
  */
 const maxStepMs = 11 * 60_000
 
-interface Stored extends Omit<Standing, 'state'> {
+interface StoredStanding extends Omit<Standing, 'state'> {
   state: 'active' | 'retrying'
   /**
    * Set while the webhook answers only 410. `at`: the last 410, milliseconds since the epoch. `ms`: how long so far,
@@ -47,7 +47,7 @@ export async function createStandings(parts: {
   isKnown: (name: string) => boolean
 }) {
   const { store, clock, isKnown } = parts
-  const standings = new Map<string, Stored>()
+  const standings = new Map<string, StoredStanding>()
   for await (const [key, value] of store.range(prefix)) {
     standings.set(nameOf(key), JSON.parse(value.toString()))
   }
@@ -79,7 +79,7 @@ export async function createStandings(parts: {
       if (isAside) return forgetGone(name)
       const gone = outcome.result === 'gone' ? { gone: goneBy(before?.gone, now) } : {}
       const since = before?.state === 'retrying' ? before.since : toIso(now)
-      const next: Stored = { state: 'retrying', since, reason: outcome.reason, ...gone }
+      const next: StoredStanding = { state: 'retrying', since, reason: outcome.reason, ...gone }
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
@@ -116,7 +116,7 @@ export async function createStandings(parts: {
   }
 
   /** Changes memory at once: the outcome has happened, even if the commit fails. */
-  function put(name: string, standing: Stored): Change[] {
+  function put(name: string, standing: StoredStanding): Change[] {
     standings.set(name, standing)
     return [{ put: keyOf(name), value: JSON.stringify(standing) }]
   }
@@ -124,16 +124,16 @@ export async function createStandings(parts: {
 
 const { prefix } = storeKeys.pushStanding
 
-function goneBy(before: Stored['gone'], now: number): NonNullable<Stored['gone']> {
+function goneBy(before: StoredStanding['gone'], now: number): NonNullable<StoredStanding['gone']> {
   if (!before) return { at: now, ms: 0 }
   return { at: now, ms: before.ms + Math.min(maxStepMs, Math.max(0, now - before.at)) }
 }
 
-function fresh(since: string): Stored {
+function fresh(since: string): StoredStanding {
   return { state: 'active', since, reason: null }
 }
 
-function isActive({ state, gone }: Stored): boolean {
+function isActive({ state, gone }: StoredStanding): boolean {
   return state === 'active' && gone === undefined
 }
 

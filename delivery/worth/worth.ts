@@ -41,13 +41,13 @@ export interface KnownEvents {
   retained(topic: string): Pick<KnownEvent, 'id' | 'position' | 'time'> | undefined
 }
 
-type Judged = Pick<WorkItem, 'messageId' | 'position' | 'enqueuedAt' | 'acceptedAt' | 'element' | 'seen'>
+type JudgedItem = Pick<WorkItem, 'messageId' | 'position' | 'enqueuedAt' | 'acceptedAt' | 'element' | 'seen'>
 
 /**
  * Whether an item is not worth delivering any more (deliveries.md, "Worth"). What a person asked for always is: a
  * replay, a dead letter, a beginning with earlier events. These items have `acceptedAt`.
  */
-export function isStale(item: Judged, worth: Worth, moment: ClockReading, known: KnownEvents): boolean {
+export function isStale(item: JudgedItem, worth: Worth, moment: ClockReading, known: KnownEvents): boolean {
   const { maxAge, delayMs = 0 } = worth
   if (maxAge === undefined || item.acceptedAt !== undefined) return false
   const age = ageOf({ at: item.enqueuedAt, seen: item.seen }, moment)
@@ -122,7 +122,7 @@ function isSame(
  * node first saw it, whatever clocks say (deliveries.md, "When"). What a person asked for does not wait.
  */
 export function waitOf(
-  item: Pick<Judged, 'enqueuedAt' | 'acceptedAt' | 'seen'>,
+  item: Pick<JudgedItem, 'enqueuedAt' | 'acceptedAt' | 'seen'>,
   { delayMs = 0 }: Worth,
   moment: ClockReading,
 ): number {

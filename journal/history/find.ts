@@ -45,13 +45,13 @@ export interface EventSearch {
 /** Messages for the search, in order. The search does not check a message without `entry`, but counts its bytes. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
-interface Parts {
+interface FindParts {
   store: Store
   journal: Journal
 }
 
 /** Finds a single event: by its id, which contains a time, or by a position. */
-export function createFind({ store, journal }: Parts) {
+export function createFind({ store, journal }: FindParts) {
   const all = (from: number, end: number) => everything(store, from, end)
 
   return {
@@ -129,7 +129,7 @@ export function createFind({ store, journal }: Parts) {
  * repetitions of the event.
  */
 async function* rangesToSearch(
-  { store, journal }: Parts,
+  { store, journal }: FindParts,
   at: number,
 ): AsyncGenerator<{ from: number; end: number }> {
   const positionOf = (instant: number) => positionAt(store, journal.head(), instant)
@@ -148,7 +148,12 @@ async function* everything(store: Store, from: number, end: number): Candidates 
   }
 }
 
-async function* reports({ store, journal }: Parts, prefix: string, from: number, end: number): Candidates {
+async function* reports(
+  { store, journal }: FindParts,
+  prefix: string,
+  from: number,
+  end: number,
+): Candidates {
   let positions: number[] = []
   for await (const [key] of store.range(prefix, { from: padded(from), before: padded(end) })) {
     positions.push(positionIn(key))
@@ -168,7 +173,7 @@ async function* entriesAt(journal: Journal, positions: readonly number[]): Candi
 }
 
 /** All messages that share a payload with the message at `position`. The first of them holds the payload. */
-async function sharingWith({ store, journal }: Parts, position: number): Promise<Entry[]> {
+async function sharingWith({ store, journal }: FindParts, position: number): Promise<Entry[]> {
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
   const messages: Entry[] = []

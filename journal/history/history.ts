@@ -40,7 +40,7 @@ export interface Query extends RowFilter {
 }
 
 /** The parsed payload of a report. */
-type Report = Record<string, unknown>
+type ReportFields = Record<string, unknown>
 
 /** A page of events, the newest first. */
 export interface EventPage {
@@ -211,13 +211,16 @@ async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since
   return { entries, isLast: false }
 }
 
-function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
+function eventOf(report: ReportFields, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
   return event.id === report.id ? event : {}
 }
 
 /** Position of the first message of a published event. One message per livestream stands directly before the report. */
-function firstMessageOf({ position }: Entry, { outcome, dryRun, services }: Report): number | undefined {
+function firstMessageOf(
+  { position }: Entry,
+  { outcome, dryRun, services }: ReportFields,
+): number | undefined {
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length
 }

@@ -12,10 +12,10 @@ export interface OwnLivestream {
   isListed: boolean
 }
 
-type Parts = Pick<NodeParts, 'feed' | 'topics'>
+type LivestreamParts = Pick<NodeParts, 'feed' | 'topics'>
 
 /** The livestreams of an institution: those of the feed, and others that it has made or had. */
-export async function livestreamsOf(parts: Parts, institutionId: string): Promise<OwnLivestream[]> {
+export async function livestreamsOf(parts: LivestreamParts, institutionId: string): Promise<OwnLivestream[]> {
   const feed = parts.feed.current()
   const listed = feed ? ((await idsByInstitution(feed)).get(institutionId) ?? []) : []
   const others = await inTurns(parts.topics.stored.keys(), (id) => (feed?.byId.get(id) ? undefined : id))
@@ -26,7 +26,7 @@ export async function livestreamsOf(parts: Parts, institutionId: string): Promis
 }
 
 /** The livestream with this id, with the institution that it belongs to (design.md §7). Undefined: there is none. */
-export function livestreamNamed({ feed, topics }: Parts, id: string): OwnLivestream | undefined {
+export function livestreamNamed({ feed, topics }: LivestreamParts, id: string): OwnLivestream | undefined {
   const listed = feed.current()?.byId.get(id)
   const known: Livestream | undefined = listed ?? feed.former.byId.get(id)
   const topic = topics.stored.get(id)

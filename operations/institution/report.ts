@@ -61,8 +61,8 @@ export const report = Type.Object({
   livestreams: Type.Array(livestream),
 })
 
-export type Report = Of<typeof report>
-type Sums = Pick<Report, keyof typeof sums>
+export type WeeklyReport = Of<typeof report>
+type WeekSums = Pick<WeeklyReport, keyof typeof sums>
 
 export const ownReport = {
   'report.show': {
@@ -89,7 +89,7 @@ export function whyNoWeek(name: string | undefined): string | undefined {
 }
 
 /** The report of an institution about a week, by default about the last whole one. */
-export async function reportOf(own: Own, name: string | undefined): Promise<Report> {
+export async function reportOf(own: Own, name: string | undefined): Promise<WeeklyReport> {
   const now = weekOf(Date.now())
   const week = (name === undefined ? undefined : readWeek(name)) ?? weekBeside(now, -1)
   if (week.from > now.from) throw refusal(`the week ${week.name} has not begun`)
@@ -125,19 +125,19 @@ export async function reportOf(own: Own, name: string | undefined): Promise<Repo
   }
 }
 
-const names = Object.keys(sums) as (keyof Sums)[]
-const noSums = Object.fromEntries(names.map((name) => [name, 0])) as Sums
+const names = Object.keys(sums) as (keyof WeekSums)[]
+const noSums = Object.fromEntries(names.map((name) => [name, 0])) as WeekSums
 
-function sumOf(livestreams: readonly Sums[]): Sums {
-  const total = { ...noSums } as { -readonly [Name in keyof Sums]: number }
+function sumOf(livestreams: readonly WeekSums[]): WeekSums {
+  const total = { ...noSums } as { -readonly [Name in keyof WeekSums]: number }
   for (const one of livestreams) for (const name of names) total[name] += one[name]
   return total
 }
 
-type Row = Report['livestreams'][number]
+type LivestreamSums = WeeklyReport['livestreams'][number]
 
 /** Those that need a look first: silent ones, then those with the longest gaps. */
-function byNeed(a: Row, b: Row): number {
+function byNeed(a: LivestreamSums, b: LivestreamSums): number {
   if ((a.silentSince === null) !== (b.silentSince === null)) return a.silentSince === null ? 1 : -1
   if (a.gapMinutes !== b.gapMinutes) return b.gapMinutes - a.gapMinutes
   return (a.title ?? a.livestreamId).localeCompare(b.title ?? b.livestreamId)

@@ -139,7 +139,7 @@ export function followLog(parts: Following) {
     }
   }
 
-  async function take(entries: readonly Entry[]): Promise<void> {
+  async function take(entries: readonly LogEntry[]): Promise<void> {
     for (const entry of entries) {
       if (isClosed) return
       if (entry.previous !== position) {
@@ -159,7 +159,10 @@ export function followLog(parts: Following) {
   }
 
   /** Calls `listener` with the changes in the range, without those of `withoutEffect`. */
-  function tell({ changes, base, withoutEffect }: Entry, { from, upTo } = { from: 1, upTo: Infinity }): void {
+  function tell(
+    { changes, base, withoutEffect }: LogEntry,
+    { from, upTo } = { from: 1, upTo: Infinity },
+  ): void {
     const isNews = (number: number) => number >= from && number <= upTo && !withoutEffect.has(number)
     const news = decodeChanges(changes, base, isNews)
     if (news.length > 0) listener(news)
@@ -280,7 +283,7 @@ export async function readPosition(connection: Pick<Connection, 'send'>, keys: K
   return Buffer.isBuffer(id) ? id.toString() : start
 }
 
-interface Entry extends CommitOutcome {
+interface LogEntry extends CommitOutcome {
   id: string
   previous: string
   node: string
@@ -290,16 +293,16 @@ interface Entry extends CommitOutcome {
 }
 
 /** The entries in an answer to XREAD; none if nothing arrived within `blockMs`. */
-function newEntriesOf(answer: unknown): Entry[] {
+function newEntriesOf(answer: unknown): LogEntry[] {
   return Array.isArray(answer) ? entriesOf(answer[0][1]) : []
 }
 
 /** The entries in an answer to XRANGE. */
-export function entriesOf(answer: unknown): Entry[] {
+export function entriesOf(answer: unknown): LogEntry[] {
   return Array.isArray(answer) ? answer.map(entryOf) : []
 }
 
-function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
+function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): LogEntry {
   const field = (name: string) => {
     const index = fields.findIndex((text, position) => position % 2 === 0 && text.toString() === name)
     return (index >= 0 && fields[index + 1]) || Buffer.alloc(0)

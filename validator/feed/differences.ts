@@ -4,17 +4,17 @@ import { type Packed, unpackAll } from './packed.ts'
 
 /** What would change. `count` counts all, `items` are the first of them. */
 export interface FeedDifferences {
-  added: Part<Listed>
-  removed: Part<Listed>
+  added: DifferencePart<Listed>
+  removed: DifferencePart<Listed>
   /** The same livestream, of another publisher or institution. */
-  owners: Part<Listed & { before: Owner; after: Owner }>
+  owners: DifferencePart<Listed & { before: Owner; after: Owner }>
   /** The same livestream, with another external id. */
-  renamed: Part<Listed & { before: string; after: string }>
+  renamed: DifferencePart<Listed & { before: string; after: string }>
   /** Livestreams of which only what people read has changed. */
   retitled: { count: number }
 }
 
-interface Part<Item> {
+interface DifferencePart<Item> {
   count: number
   items: Item[]
 }
@@ -68,7 +68,7 @@ export function differences(inUse: Packed | undefined, next: Packed): FeedDiffer
 }
 
 function createPart<Item>() {
-  const part: Part<Item> = { count: 0, items: [] }
+  const part: DifferencePart<Item> = { count: 0, items: [] }
   return {
     part,
     add(item: Item): void {

@@ -71,12 +71,12 @@ interface FeedSourceOptions {
 }
 
 /** A refresh that a person wants. */
-interface Wanted {
+interface WantedFeed {
   force: boolean
 }
 
 /** Asks the node that reads the feed for all to refresh it. */
-interface Request extends Wanted {
+interface Request extends WantedFeed {
   to: string
   id: string
 }
@@ -159,7 +159,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     },
 
     /** Reads the source now, for all nodes. `force` overrides the guards that a person can override. */
-    async refresh(wanted: Wanted): Promise<RefreshResult> {
+    async refresh(wanted: WantedFeed): Promise<RefreshResult> {
       if (decides()) return refresh(wanted)
       const itemsBefore = state.inUse?.feed.size ?? 0
       const problem = await ask(wanted)
@@ -191,7 +191,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   /** Asks the node that decides. Returns the problem if it does not answer. */
-  async function ask({ force }: Wanted): Promise<string | undefined> {
+  async function ask({ force }: WantedFeed): Promise<string | undefined> {
     const to = checked?.by ?? ''
     const id = randomUUID()
     let endWait = () => {}
@@ -225,7 +225,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   /** Reads the source, after any refresh that is under way. Never rejects: `checked` has the problem. */
-  function refresh({ force }: Wanted): Promise<RefreshResult> {
+  function refresh({ force }: WantedFeed): Promise<RefreshResult> {
     return inTurn(() => refreshOnce(force))
   }
 

@@ -58,17 +58,20 @@ function ownerKey(publisherId: string, institutionId: string): string {
   return `${publisherId} ${institutionId}`
 }
 
-interface Entry {
+interface PackedEntry {
   key: string | undefined
   number: number
 }
 
-function eachOf(livestreams: readonly Packable[], keyOf: (one: Packable) => string | undefined): Entry[] {
+function eachOf(
+  livestreams: readonly Packable[],
+  keyOf: (one: Packable) => string | undefined,
+): PackedEntry[] {
   return livestreams.map((livestream, number) => ({ key: keyOf(livestream), number }))
 }
 
 /** For each key, the first livestream that has it. */
-function eachFirst(livestreams: readonly Packable[], keyOf: (one: Packable) => string): Entry[] {
+function eachFirst(livestreams: readonly Packable[], keyOf: (one: Packable) => string): PackedEntry[] {
   const firsts = new Map<string, number>()
   for (const [number, livestream] of livestreams.entries()) {
     const key = keyOf(livestream)
@@ -77,7 +80,7 @@ function eachFirst(livestreams: readonly Packable[], keyOf: (one: Packable) => s
   return [...firsts].map(([key, number]) => ({ key, number }))
 }
 
-function packIndex(keyed: readonly Entry[]): PackedIndex {
+function packIndex(keyed: readonly PackedEntry[]): PackedIndex {
   const entries = keyed.flatMap(({ key, number }) => {
     return key === undefined ? [] : [{ key: Buffer.from(key), number }]
   })

@@ -18,7 +18,7 @@ export interface Shown {
 
 type Draw = (shown: Shown) => void
 
-interface Livestream {
+interface SharedLivestream {
   id: string
   title: string
   /** The hub has it, and everybody may read it. */
@@ -57,7 +57,7 @@ export function watch({ hub, delay, livestream }: Asked, draw: Draw): () => void
  * visible. `ended`: nobody watches any more.
  */
 function createSharedStream(hub: string, delay: number, ended: () => void) {
-  const livestreams = new Map<string, Livestream>()
+  const livestreams = new Map<string, SharedLivestream>()
   let source: EventSource | undefined
   /** The livestreams of which everything up to `lastEventId` has come. */
   let followed = new Set<string>()
@@ -118,7 +118,7 @@ function createSharedStream(hub: string, delay: number, ended: () => void) {
     draw()
   }
 
-  function find(livestream: Livestream): Promise<void> | undefined {
+  function find(livestream: SharedLivestream): Promise<void> | undefined {
     if (livestream.isFound || livestream.askAt > Date.now()) return undefined
     livestream.finding ??= (async () => {
       const { title, isAbsent, pauseMs } = await findLivestream(hub, livestream.id)
@@ -241,7 +241,7 @@ function createSharedStream(hub: string, delay: number, ended: () => void) {
   }
 }
 
-function unknown(id: string): Livestream {
+function unknown(id: string): SharedLivestream {
   return {
     id,
     title: '',

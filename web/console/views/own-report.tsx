@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import { weekBeside, weekOf } from '../../../event/week.ts'
-import type { Report } from '../../../operations/institution/report.ts'
+import type { WeeklyReport } from '../../../operations/institution/report.ts'
 import { now } from '../../page/clock.ts'
 import { pathPart } from '../../page/location.ts'
 import { set, type Typed } from '../parts/form.tsx'
@@ -14,7 +14,7 @@ const chosen: Typed = signal({})
 const weeks = 13
 const everyMs = 60_000
 
-type Sums = Report | Report['livestreams'][number]
+type ReportSums = WeeklyReport | WeeklyReport['livestreams'][number]
 
 /** What became of the events of a week. */
 export function OwnReport() {
@@ -46,7 +46,7 @@ export function OwnReport() {
   )
 }
 
-function Shown({ of: report }: { of: Report }) {
+function Shown({ of: report }: { of: WeeklyReport }) {
   return (
     <>
       <section class="panel">
@@ -116,7 +116,7 @@ function Shown({ of: report }: { of: Report }) {
 }
 
 /** The gaps of a livestream, with the longest of them. */
-function Gaps({ of }: { of: Report['livestreams'][number] }) {
+function Gaps({ of }: { of: WeeklyReport['livestreams'][number] }) {
   if (of.gaps === 0) return <None />
   return (
     <>
@@ -130,11 +130,11 @@ function Gaps({ of }: { of: Report['livestreams'][number] }) {
   )
 }
 
-function gapsOf({ gaps, gapMinutes }: Sums): string {
+function gapsOf({ gaps, gapMinutes }: ReportSums): string {
   return gaps === 0 ? '0' : `${count(gaps)}, ${amount(gapMinutes, 'minute')}`
 }
 
-function trueOf({ announced, cameTrue }: Sums): string {
+function trueOf({ announced, cameTrue }: ReportSums): string {
   return announced === 0 ? '–' : `${share(cameTrue, announced)} of ${count(announced)}`
 }
 
