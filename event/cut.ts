@@ -3,6 +3,7 @@
  * once written as JSON, stops some readers.
  */
 export function cut(text: string, limit: number): string {
+  if (text.length < limit) return text
   const end = endsInHalf.test(text.slice(0, limit)) ? limit - 1 : limit
   return text.slice(0, end)
 }

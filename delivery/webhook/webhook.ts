@@ -6,6 +6,7 @@ import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.
 import { cut } from '../../event/cut.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
+import { slots } from '../queue/limits.ts'
 import type { AttemptOutcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
@@ -20,7 +21,8 @@ const maxInterimAnswers = 10
 const maxHeaderBytes = 16 * 1024
 /** Lifetime of an unused connection, milliseconds: most servers keep it longer. */
 const idleMs = 4_000
-const maxIdlePerEndpoint = 4
+/** As many as may deliver there at once: a server of many webhooks then needs no new TLS handshakes. */
+const maxIdlePerEndpoint = slots.healthy.perEndpoint
 
 /** Statuses that acknowledge a message (design.md §10). 102 is an interim answer. */
 const acknowledging: ReadonlySet<number> = new Set([102, 200, 201, 202, 204])
