@@ -22,6 +22,8 @@ export const isLogInOptional = signal(false)
 
 /** The access token is only in this variable. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
+/** The user of this page, also after the end of the log-in. */
+let owner: User | undefined
 let renewing: Promise<HubAnswer> | undefined
 
 /** Key in `localStorage`, present while there is a log-in cookie. Without the key, a page asks for no session. */
@@ -121,16 +123,26 @@ function renew(): Promise<HubAnswer> {
   return renewing
 }
 
+/** Whether an answer is a log-in. If it is that of another user, the page is loaded anew. */
 function begin({ status, body }: HubAnswer): boolean {
   if (status !== 200 || typeof body.token !== 'string' || !isRecord(body.user)) return false
   const { email, institution, permissions } = body.user
-  token = body.token
-  setMark('1')
-  user.value = {
+  const who = {
     email: String(email),
     institution: String(institution),
     permissions: Array.isArray(permissions) ? permissions.map(String) : [],
   }
+  setMark('1')
+  if (owner && (owner.email !== who.email || owner.institution !== who.institution)) {
+    // The page has what the user before saw and typed.
+    token = undefined
+    user.value = null
+    location.reload()
+    return true
+  }
+  owner = who
+  token = body.token
+  user.value = who
   mustLogIn.value = false
   return true
 }

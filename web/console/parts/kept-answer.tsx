@@ -1,28 +1,28 @@
-import type { Signal } from '@preact/signals'
+import { type Signal, signal } from '@preact/signals'
 import { isRecord } from '../../page/record.ts'
 import type { CommandName } from '../commands.ts'
 import { type Command, commands } from '../commands.ts'
 import { Answer } from './answer.tsx'
-import { Copyable, keptForUser, Problem, ShownOnce } from './shown.tsx'
+import { Copyable, Problem, ShownOnce } from './shown.tsx'
 import { sentences, valueAt } from './template.ts'
 
 /** The last answer to each command whose answer is shown until somebody presses Done. */
 const kept = new Map<CommandName, Signal<unknown>>(
-  commands.flatMap(({ name, console }) => (console?.answer ? [[name, keptForUser<unknown>()]] : [])),
+  commands.flatMap(({ name, console }) => (console?.answer ? [[name, signal<unknown>(undefined)]] : [])),
 )
 
 /** Shows the answer until somebody presses Done, if the command has an answer that people read. */
 export function keepAnswer({ name }: Command, result: unknown): void {
-  const signal = kept.get(name)
-  if (signal) signal.value = result
+  const answer = kept.get(name)
+  if (answer) answer.value = result
 }
 
 /** The last answer to a command. */
 export function KeptAnswer({ command }: { command: Command }) {
-  const signal = kept.get(command.name)
-  const result = signal?.value
+  const last = kept.get(command.name)
+  const result = last?.value
   const { answer } = command.console ?? {}
-  if (!signal || !answer || !isRecord(result)) return null
+  if (!last || !answer || !isRecord(result)) return null
   const { title, secrets = {}, text, columns } = answer
   return (
     <ShownOnce
@@ -30,7 +30,7 @@ export function KeptAnswer({ command }: { command: Command }) {
       name={title}
       title={title}
       done={() => {
-        signal.value = undefined
+        last.value = undefined
       }}
     >
       {sentences(text, result).map((one) => (

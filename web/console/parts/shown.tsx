@@ -1,8 +1,7 @@
-import { effect, type Signal, signal, useSignal } from '@preact/signals'
+import { signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { useFocusOnHeading } from '../../page/focus.ts'
-import { user } from '../../page/session.ts'
 import { dateAndTime, relative } from '../words.ts'
 
 /** How good or bad a state looks. */
@@ -59,21 +58,6 @@ export function Problem({ text }: { text: string | undefined }) {
       {text}
     </p>
   )
-}
-
-/**
- * Keeps a value that is shown only once. The value stays while another view or the log-in form is open. Another user
- * does not get it.
- */
-export function keptForUser<Value>(): Signal<Value | undefined> {
-  const kept = signal<Value | undefined>(undefined)
-  let owner: string | undefined
-  effect(() => {
-    if (!user.value) return
-    if (user.value.email !== owner) kept.value = undefined
-    owner = user.value.email
-  })
-  return kept
 }
 
 /** A panel with something that is shown once. The panel scrolls into view: the pressed button may be far down. */

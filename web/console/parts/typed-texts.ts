@@ -1,10 +1,9 @@
 import { signal } from '@preact/signals'
-import { user } from '../../page/session.ts'
 import type { Command } from '../commands.ts'
 import { textsAtFirst } from './arguments.ts'
 import type { Typed } from './form.tsx'
 
-/** What each user typed for a command, also while the form to log in is shown. */
+/** What the user typed for a command, also while the form to log in is shown. */
 const kept = new Map<string, Typed>()
 
 /** The texts of the form of a command. `known`: the arguments that the form does not ask for. */
@@ -13,7 +12,7 @@ export function typedFor(
   known: Readonly<Record<string, unknown>> = {},
   row: Readonly<Record<string, unknown>> = {},
 ): { typed: Typed; forget: () => void } {
-  const key = JSON.stringify([user.value?.email, command.name, known])
+  const key = JSON.stringify([command.name, known])
   const typed = kept.get(key) ?? signal(textsAtFirst(command, row))
   kept.set(key, typed)
   return { typed, forget: () => void kept.delete(key) }
