@@ -53,6 +53,8 @@ const livestreams = 50_000
 
 /** What a livestream plays, and what it has announced. */
 interface ProgrammeLine {
+  /** The institution that published it: what the one before has published counts for no other. */
+  institutionId: string
   itemId: string
   /** Milliseconds since the epoch. */
   start: number
@@ -70,19 +72,21 @@ export function createProgramme() {
 
   return {
     /**
-     * What to count of an event that was published now. `isInterrupted`: the hub could get no events for a while before,
-     * so it has no gap.
+     * What to count of an event that an institution published now. `isInterrupted`: the hub could get no events for a
+     * while before, so it has no gap.
      */
     count(
       livestreamId: string,
       event: HubEvent,
       kind: EventKind,
-      { now, isInterrupted }: { now: number; isInterrupted: boolean },
+      circumstances: { institutionId: string; now: number; isInterrupted: boolean },
     ): Counts {
       const counts = emptyCounts()
       counts.sums.events = 1
       if (!isTrack(event, kind)) return counts
-      const line = lines.get(livestreamId)
+      const { institutionId, now, isInterrupted } = circumstances
+      const last = lines.get(livestreamId)
+      const line = last?.institutionId === institutionId ? last : undefined
       const itemId = itemIdOf(event)
       if (!kind.isNow) {
         if (line && line.itemId !== itemId && line.announced[0] !== itemId)
@@ -105,7 +109,8 @@ export function createProgramme() {
         if (!isInterrupted) countGap(counts, line.end, start)
         countAnnouncement(counts, line, itemId)
       }
-      lines.set(livestreamId, { itemId, start, end, announced: stillAhead(line?.announced ?? [], itemId) })
+      const announced = stillAhead(line?.announced ?? [], itemId)
+      lines.set(livestreamId, { institutionId, itemId, start, end, announced })
       return counts
     },
   }

@@ -163,7 +163,7 @@ export async function openWatch(
 
   function count(event: HubEvent, kind: EventKind, livestreamIds: readonly string[], institutionId: string) {
     for (const id of livestreamIds) {
-      const circumstances = { now: clock(), isInterrupted: silences.isInterrupted(id) }
+      const circumstances = { institutionId, now: clock(), isInterrupted: silences.isInterrupted(id) }
       const counts = programme?.count(id, event, kind, circumstances)
       if (counts) weekly.published(id, institutionId, counts)
     }

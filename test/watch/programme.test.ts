@@ -12,11 +12,13 @@ const monday = Date.parse('2026-01-05T06:00:00Z')
 function livestream() {
   const programme = createProgramme()
   const total = emptyCounts()
+  let institutionId = 'urn:one'
   const told = (kind: string, at: number, fields: object, isInterrupted = false) => {
     const event: HubEvent = JSON.parse(JSON.stringify(fields))
     const row = eventKinds.find(({ name }) => name === event.event)
     if (!row) throw new Error(`no kind ${kind}`)
-    add(total, programme.count('urn:a', event, row, { now: monday + at * minutes, isInterrupted }))
+    const circumstances = { institutionId, now: monday + at * minutes, isInterrupted }
+    add(total, programme.count('urn:a', event, row, circumstances))
   }
   const track = (at: number, id: string, more: Record<string, unknown> = {}) =>
     playing(station(), {
@@ -30,6 +32,9 @@ function livestream() {
       told('playing', at, track(at, id, more), isInterrupted),
     announces: (at: number, id: string) =>
       told('next', at, track(at, id, { event: 'de.org.hub.v1.radio.track.next' })),
+    changesHands(to: string) {
+      institutionId = to
+    },
     says: (at: number) => told('data', at, data(station())),
     total,
     sums: (...names: (keyof Sums)[]) => Object.fromEntries(names.map((name) => [name, total.sums[name]])),
@@ -112,6 +117,19 @@ t.test('how often next came true', async (t) => {
   announces(15, 'f')
   plays(18, 'g')
   t.same(all(), { announced: 4, cameTrue: 3 }, 'what plays already is not announced')
+})
+
+t.test('what an institution published counts nothing of the next one', async (t) => {
+  const { plays, announces, changesHands, sums } = livestream()
+  plays(0, 'a', { start: new Date(monday + 9 * minutes).toISOString() })
+  announces(1, 'b')
+  changesHands('urn:two')
+  plays(5, 'b')
+  t.same(sums('elements', 'announced', 'gaps'), { elements: 2, announced: 0, gaps: 0 })
+  announces(6, 'c')
+  changesHands('urn:one')
+  plays(60, 'c')
+  t.same(sums('elements', 'announced', 'gaps'), { elements: 3, announced: 0, gaps: 0 })
 })
 
 t.test('hostile and wrong times: no gap of years, and one wrong clock spoils nothing', async (t) => {
