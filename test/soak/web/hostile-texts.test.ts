@@ -1,11 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
-import { createBrowser, skip } from '../../web/browser.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
 
 /*
@@ -68,19 +69,34 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
   })
 
   const { page, problems } = await openConsole(t, hub, browser, '/console')
-  const { events: listed } = await hub.ask<{ events: { id: string }[] }>('events.list')
+  const { events: listed } = await hub.ask<{
+    events: { id: string; outcome: string; position: number }[]
+  }>('events.list')
   const id = listed.find((one) => one.id)?.id
   const [{ name } = { name: '' }] = await hub.ask<{ name: string }[]>('subscriptions.list')
-  const views = [
+  const look = async (page: Page, views: readonly string[]) => {
+    for (const view of views) {
+      await page.goto(`https://localhost:${hub.httpsPort}/console/${view}`)
+      await page.getByText('Answers', { exact: true }).waitFor()
+      await page.waitForSelector('.loading', { state: 'detached' })
+      for (const width of [360, 1280]) {
+        await page.setViewportSize({ width, height: 900 })
+        t.equal(
+          await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+          0,
+          `${view}, ${width} px`,
+        )
+      }
+      t.equal(await page.locator('main img').count(), 0, view)
+    }
+  }
+  await look(page, [
     '',
     'trace',
     `trace/${id}`,
     'livestreams',
     `livestreams/${livestream.id}`,
     `institutions/${institution}`,
-  ]
-  for (const view of [
-    ...views,
     'webhooks',
     `webhooks/${name}`,
     'clients',
@@ -89,20 +105,7 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
     'feed',
     'audit',
     'node',
-  ]) {
-    await page.goto(`https://localhost:${hub.httpsPort}/console/${view}`)
-    await page.getByText('Answers', { exact: true }).waitFor()
-    await page.waitForSelector('.loading', { state: 'detached' })
-    for (const width of [360, 1280]) {
-      await page.setViewportSize({ width, height: 900 })
-      t.equal(
-        await page.evaluate('document.documentElement.scrollWidth - innerWidth'),
-        0,
-        `${view}, ${width} px`,
-      )
-    }
-    t.equal(await page.locator('main img').count(), 0, view)
-  }
+  ])
   await page.getByRole('link', { name: 'Clients', exact: true }).click()
   await page
     .getByRole('button', { name: /^Disconnect/ })
@@ -121,6 +124,27 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
     }
   }
   t.equal(await page.evaluate('window.hacked'), undefined)
+
+  const { email } = await addUser(hub, api, institution, { permissions: ['publish', 'subscribe'] })
+  const { page: own, problems: ofOwn } = await browser.open(t, hub, '/console')
+  await logIn(own, email)
+  const refused = listed.find(({ outcome }) => outcome !== 'published')
+  t.ok(refused)
+  await look(own, [
+    'own-livestreams',
+    `own-livestreams/${livestream.id}`,
+    'own-refusals',
+    `own-refusals/${refused?.position}`,
+    'own-events',
+    `own-events/${id}`,
+    'own-report',
+    'own-check',
+    'own-credentials',
+    'own-subscriptions',
+    `own-subscriptions/${name}`,
+  ])
+  t.equal(await own.evaluate('window.hacked'), undefined)
+  t.same(ofOwn, [])
   // The operator may not read events. The on-air page shows what strangers see.
   const unexpected = problems.filter((problem) => !problem.includes('403'))
   t.same(unexpected, [])
