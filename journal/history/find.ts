@@ -74,7 +74,7 @@ export function createFind({ store, journal }: FindParts) {
       return { found: isOwn(found?.messages[0]) ? found : undefined, isWhole: reported.isWhole }
     },
 
-    /** The event of a message or report at a position. */
+    /** The event of a message or report at a position. Of one that is not meant, nothing more is read. */
     at: eventAt,
   }
 
@@ -82,7 +82,7 @@ export function createFind({ store, journal }: FindParts) {
     id: string,
     candidates: (from: number, end: number) => Candidates,
     most: typeof maxScanned,
-    isMeant: (entry: Entry) => boolean = () => true,
+    isMeant = isAny,
   ): Promise<EventSearch> {
     const at = timeOfEventId(id)
     if (at === undefined) return { isWhole: true }
@@ -102,9 +102,9 @@ export function createFind({ store, journal }: FindParts) {
     return { found: refused, isWhole: true }
   }
 
-  async function eventAt(position: number): Promise<Found | undefined> {
+  async function eventAt(position: number, isMeant = isAny): Promise<Found | undefined> {
     const entry = await journal.get(position)
-    if (!entry) return undefined
+    if (!entry || !isMeant(entry)) return undefined
     const report = entry.isReport ? entry : await reportBehind(store, entry)
     if (!report) return { report, messages: await sharingWith({ store, journal }, position) }
     const { id, dryRun, outcome, services } = readObject(report.payload)
@@ -196,6 +196,10 @@ async function reportBehind(store: Store, { position, payload }: Entry): Promise
     if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined
   }
   return undefined
+}
+
+function isAny(_entry: Entry): boolean {
+  return true
 }
 
 /** Whether a message is an event with this id, or its report. */

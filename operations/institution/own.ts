@@ -2,6 +2,7 @@ import type { Credential } from '../../acl/credentials.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
 import { isInstitutionUrn } from '../../event/format.ts'
 import type { Week } from '../../event/week.ts'
+import type { Entry } from '../../journal/entry.ts'
 import { type EventRow, institutionOf } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'
 import { refusal, unknownName } from '../errors.ts'
@@ -83,10 +84,9 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
       async show(id: string) {
         const isPosition = /^[0-9]{1,16}$/.test(id)
         const found = isPosition
-          ? await history.find.at(Number(id))
+          ? await history.find.at(Number(id), cameHere)
           : (await history.find.ofInstitution(id, institutionId)).found
-        if (!found || senderOf(found) !== institutionId)
-          throw unknownName('event that is still kept with', id)
+        if (!found) throw unknownName('event that is still kept with', id)
         return narrowedEvent(await toShown(node, found))
       },
 
@@ -159,6 +159,11 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
     },
   }
 
+  /** Whether an event or report is one of this institution. */
+  function cameHere(entry: Entry): boolean {
+    return (entry.isReport ? institutionOf(entry) : entry.institutionId) === institutionId
+  }
+
   function mayPublishHere({ role, institutions }: Credential): boolean {
     return role === 'publisher' && institutions.includes(institutionId)
   }
@@ -187,9 +192,4 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
       },
     }
   }
-}
-
-/** The institution that an event came for. */
-function senderOf({ report, messages: [message] }: Found): string | null | undefined {
-  return report ? institutionOf(report) : message?.institutionId
 }

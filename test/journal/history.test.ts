@@ -84,17 +84,8 @@ t.test('the list of a livestream reads only those reports of its institution tha
 })
 
 t.test('an institution that asks for an event reads nothing of what others publish', async (t) => {
-  let read = 0
-  const wrapStore = (store: Store): Store => ({
-    ...store,
-    async *range(prefix, bounds) {
-      for await (const record of store.range(prefix, bounds)) {
-        read++
-        yield record
-      }
-    },
-  })
-  const { broker } = await openBroker(t, { wrapStore })
+  const reads = { count: 0 }
+  const { broker } = await openBroker(t, { wrapStore: counting(reads) })
   const newId = createEventIds()
   const publish = async (institution: string) => {
     const id = newId()
@@ -106,9 +97,9 @@ t.test('an institution that asks for an event reads nothing of what others publi
   const mine = await publish(institutionId)
   const theirs = await publish('urn:org:institution:other')
   const asked = async (id: string) => {
-    read = 0
+    reads.count = 0
     const answer = await broker.history.find.ofInstitution(id, institutionId)
-    return { answer, read }
+    return { answer, read: reads.count }
   }
   const nobodys = newId()
   const missed = { answer: { found: undefined, isWhole: true }, read: (await asked(nobodys)).read }
@@ -116,6 +107,20 @@ t.test('an institution that asks for an event reads nothing of what others publi
   t.same(await asked(nobodys), missed, 'however much others publish')
   t.same(await asked(theirs), missed, 'also of an event that another institution has')
   t.match((await asked(mine)).answer, { found: { messages: [{ institutionId }] }, isWhole: true })
+})
+
+t.test('of an event that is not meant, nothing is read but what its position has', async (t) => {
+  const reads = { count: 0 }
+  const { broker } = await openBroker(t, { wrapStore: counting(reads) })
+  const id = createEventIds()()
+  const payload = Buffer.from(JSON.stringify({ id, outcome: 'published', services: ['one'], errors: [] }))
+  const message = { ...event(1), institutionId, payload: Buffer.from(JSON.stringify({ id })) }
+  await broker.distribute([message, { ...report, payload }])
+  const { at } = broker.history.find
+  reads.count = 0
+  for (const position of [1, 2]) t.equal(await at(position, () => false), undefined)
+  t.equal(reads.count, 0)
+  for (const position of [1, 2]) t.match(await at(position, () => true), { messages: [{ position: 1 }] })
 })
 
 t.test('an event is found by its message alone, by the institution that published it', async (t) => {
@@ -132,3 +137,16 @@ t.test('an event is found by its message alone, by the institution that publishe
   const others = await broker.history.find.ofInstitution(id, 'urn:org:institution:other')
   t.same(others, { found: undefined, isWhole: true })
 })
+
+/** Counts the records that ranges of a store yield. */
+function counting(reads: { count: number }) {
+  return (store: Store): Store => ({
+    ...store,
+    async *range(prefix, bounds) {
+      for await (const record of store.range(prefix, bounds)) {
+        reads.count++
+        yield record
+      }
+    },
+  })
+}
