@@ -80,6 +80,8 @@ function share(part: number, of: number): string {
   return of === 0 || part === 0 ? String(part) : `${part} (${Math.round((100 * part) / of)} %)`
 }
 
+/** Another hub may answer with a text that is no instant. */
 function dayBefore(instant: string): string {
-  return new Date(Date.parse(instant) - 1).toISOString().slice(0, 10)
+  const time = Date.parse(instant) - 1
+  return Number.isNaN(time) ? instant : new Date(time).toISOString().slice(0, 10)
 }
