@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { prepareGround } from '../../../../bench/peers/ground.ts'
+import { storeKeys } from '../../../../store/keys.ts'
 import { ask, entriesOf, fill, isAllThere } from '../../../admin/backup/filled.ts'
 import { runHubctl } from '../../../cli/run-hubctl.ts'
 import { connect } from '../../../clients.ts'
@@ -61,7 +62,12 @@ t.test('what a hub has stored goes to Redis and back, and nothing is missing', a
   t.comment(`${before?.size} entries`)
   t.same([...(after?.keys() ?? [])], [...(before?.keys() ?? [])], 'the same keys')
   const differing = [...(before ?? [])].filter(([key, value]) => after?.get(key) !== value)
-  t.same(differing, [], 'with the same values')
+  const { prefix: ownKey } = storeKeys.ticketKey
+  t.same(
+    differing.filter(([key]) => !key.startsWith(ownKey)),
+    [],
+    'with the same values, but for the key of TLS tickets: no export has it',
+  )
   const receiver = await startReceiver(t, receiverHome, { port: down.port })
   const again = await spawnHub(t, home3, env)
   t.match(await ask(again, 'audit', { action: 'credentials.add' }), { length: size.credentials })

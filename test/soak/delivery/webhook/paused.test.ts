@@ -238,6 +238,7 @@ onEachStore('operators list and show the subscriptions of all institutions', asy
     pending: 1,
     oldest: row?.oldest,
     deadLetters: 0,
+    lastReason: 'answered 503',
     createdAt: json.since,
   })
   t.match(row, { oldest: /^2/ })
