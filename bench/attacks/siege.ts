@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { setPriority } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { freePort } from '../../test/free-port.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
@@ -10,7 +11,7 @@ import type { Journeys, Phase, commands as pairCommands } from '../load/pair.ts'
 import { type Bound, boundMemory, watchMemory } from '../memory.ts'
 import { type BenchNode, startNode } from '../node.ts'
 import { watchOpenFiles } from '../open-files.ts'
-import { freePort, prepareGround } from '../peers/ground.ts'
+import { prepareGround } from '../peers/ground.ts'
 import { onSlowFolder } from '../slow-disk.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
 import type { Force, Seen, Target } from './attack.ts'
@@ -126,6 +127,7 @@ export async function besiege(
     })
     await delay(warmSeconds * 1000)
     const watchFiles = watchOpenFiles(node.pid)
+    stops.push(watchFiles.end)
     await attacker.ask('prepare', { name, target })
     if (plan.pushes === 'webhook' && url !== undefined) {
       // Only now: the load of `prepare` would give the webhook a backlog.

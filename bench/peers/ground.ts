@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
@@ -29,16 +28,6 @@ export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)
   return parsed
-}
-
-/** A port that is free now, for a server that cannot choose one itself. */
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (typeof address !== 'object' || address === null) throw new Error('no free port')
-  return address.port
 }
 
 function institutionsOf(path: string): { id: string; livestreams: Livestream[] }[] {
