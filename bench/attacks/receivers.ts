@@ -15,7 +15,7 @@ const ok = 'HTTP/1.1 200 OK\r\n'
 const noise = Buffer.from(Array.from({ length: 1_000 }, (_, index) => (index * 197 + 13) % 256))
 
 interface Asked {
-  /** The connection. What is written there need not be HTTP. */
+  /** The connection: an answer may write bytes to it that are no HTTP. */
   socket: Socket
   response: ServerResponse
   /** Ends the connection with RST. */
@@ -88,7 +88,7 @@ export async function startTcpReceiver(manner: TcpManner, { port = 0 }: { port?:
   return listening(port)
 }
 
-/** What is common to all servers: counts of requests and bytes, and the end. */
+/** Counts the requests and bytes of a server, and ends it. */
 function countOf(server: Server) {
   const open = new Set<Socket>()
   const counts = { units: 0, bytes: 0 }

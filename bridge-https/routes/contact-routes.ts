@@ -17,7 +17,7 @@ const summaries = {
   unsubscribe: 'End the mails to the contact of an institution',
 }
 
-/** What is behind the links of mails to contacts of institutions (open.md §7): pages, and what their buttons ask. */
+/** The pages behind the links in mails to contacts of institutions (open.md §7), and the requests of their buttons. */
 export function contactRoutes({ contacts, audit }: ContactParts): Route[] {
   const base = { tag: 'Mails' } as const
   return [

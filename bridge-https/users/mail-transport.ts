@@ -34,7 +34,7 @@ export function createMailTransport(server: MailServer) {
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),
       ...(mail.unsubscribe !== undefined && { list: { unsubscribe: mail.unsubscribe } }),
-      // Says to other machines that nobody is to answer, such as a note of absence (RFC 3834 §5).
+      // Programs that answer mails by themselves, such as notes of absence, do not answer this one (RFC 3834 §5).
       headers: { 'auto-submitted': 'auto-generated' },
     })
     await sent.catch((error: unknown) => {

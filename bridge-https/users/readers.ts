@@ -48,7 +48,7 @@ export function createReaders(parts: {
         await loginLimit.failed(origin)
         return undefined
       }
-      // It is banned: its password is right, and counts for nobody at this address.
+      // A banned reader has the right password. So this is no failed log-in of its address.
       if (!credentials.isValid(reader.username)) return undefined
       noteUse(reader.username)
       return { user: userOf(reader.username), filters: reader.filters }

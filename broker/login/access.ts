@@ -10,7 +10,7 @@ export interface Access {
   anonymous?: Principal
   /** Whether the user name is one of a credential for HTTPS: only the log says so. Absent: there are none. */
   isReader?(username: string): boolean
-  /** Whether the client is banned. Absent: nobody is. */
+  /** Whether an operator has banned the client. Absent: no client is banned. */
   isBanned?(username: string, clientId: string): boolean
   isValid(principal: Principal): boolean
   /** Whether the principal may publish on any topic at all. */

@@ -32,7 +32,7 @@ function sumsOf(report: WeeklyReport) {
   }
 }
 
-/** What is worth a number and its share. */
+/** The counts of the report, each with its share of all. */
 function sharesOf(of: ReportSums) {
   const { elements, late, music, withoutIsrc, withoutArtist, withoutCover, announced, cameTrue } = of
   return {
