@@ -61,6 +61,7 @@ import type { NodeParts } from './operations/node-parts.ts'
 import { operations } from './operations/operations.ts'
 import { createCommands, createPerform } from './operations/perform.ts'
 import { shareAnswers } from './operations/share-answers.ts'
+import { caughtUp } from './store/caught-up.ts'
 import { checkReads } from './store/checked-reads.ts'
 import { storeKeys } from './store/keys.ts'
 import { createCalls } from './store/nodes/calls.ts'
@@ -286,6 +287,7 @@ async function load({ config, log, options, reached, add }: Given) {
       if (principal) noteUse(username)
       return principal
     },
+    caughtUp: () => caughtUp(store),
     isReader: (username: string) => credentials.get(username)?.role === 'reader',
     isBanned: (username: string, clientId: string) => bans.hasUser(username) || bans.hasClient(clientId),
     isValid: ({ username }: Principal) => credentials.isValid(username) && !bans.hasUser(username),

@@ -3,6 +3,7 @@ import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorItem, pathOf } from '../event/error.ts'
 import { createHalfReceived, type HalfReceived } from '../listener/half-received.ts'
+import { caughtUp } from '../store/caught-up.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { type Asker, createAdmission } from './admission.ts'
@@ -59,7 +60,7 @@ export function serveRoutes(
     addressOf: (request: FastifyRequest) => string
   },
 ): void {
-  const { lifecycle, tokens, readers, requestAnswered, addressOf } = parts
+  const { lifecycle, tokens, readers, store, requestAnswered, addressOf } = parts
   const admission = createAdmission({ tokens, readers, strangers: createStrangers(parts) })
   const askers = new WeakMap<FastifyRequest, Asker>()
   const matched = new WeakMap<FastifyRequest, Route>()
@@ -159,7 +160,10 @@ export function serveRoutes(
           expiresAt,
           isStillUser,
         }
-        return send(reply, await answer(route, call, user), unread)
+        const first = await answer(route, call, user)
+        // Another node may have made it a moment ago. An answer 404 has changed nothing.
+        const isMissed = first.status === 404 && user !== undefined && store && (await caughtUp(store))
+        return send(reply, isMissed ? await answer(route, call, user) : first, unread)
       },
     })
 

@@ -1,5 +1,7 @@
 import type { LoginLimit } from '../../listener/login-limit.ts'
 import { originOf } from '../../listener/origin.ts'
+import { caughtUp } from '../../store/caught-up.ts'
+import type { Store } from '../../store/store.ts'
 import type { KnownUser } from './users.ts'
 
 export type Readers = ReturnType<typeof createReaders>
@@ -22,12 +24,13 @@ export function createReaders(parts: {
     ): { username: string; filters: readonly string[] } | undefined
     isValid(username: string): boolean
   }
+  store: Store
   loginLimit: LoginLimit
   /** Notes that a credential was used. */
   noteUse: (username: string) => void
   counted: (outcome: 'wrong' | 'throttled') => void
 }) {
-  const { credentials, loginLimit, noteUse, counted } = parts
+  const { credentials, store, loginLimit, noteUse, counted } = parts
   return {
     /** The reader of a header `Authorization`, or the seconds that its address has to wait. Undefined: a wrong one. */
     async admit(
@@ -42,7 +45,8 @@ export function createReaders(parts: {
         return { retryAfter }
       }
       const { username, password } = credentialsIn(authorization)
-      const reader = credentials.authenticateReader(username, password)
+      const find = () => credentials.authenticateReader(username, password)
+      const reader = find() ?? ((await caughtUp(store)) ? find() : undefined)
       if (!reader) {
         counted('wrong')
         await loginLimit.failed(origin)

@@ -119,7 +119,7 @@ export function createTokens(parts: {
     const payload = await verify(token, kind, issuer())
     if (typeof payload?.sub !== 'string' || typeof payload.gen !== 'number') return undefined
     const loginId = typeof payload.sid === 'string' ? payload.sid : undefined
-    const user = users.current(payload.sub, payload.gen, loginId)
+    const user = await users.ofToken(payload.sub, payload.gen, loginId)
     return user && { user, expiresAt: (payload.exp ?? 0) * 1000 }
   }
 

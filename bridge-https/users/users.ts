@@ -1,4 +1,5 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { caughtUp } from '../../store/caught-up.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { HashingAsker, Passwords } from './passwords.ts'
@@ -90,11 +91,12 @@ export async function createUsers(parts: {
     /** Uses up a token and sets the password. Undefined: the token is not valid. */
     async setPassword(token: string, password: string, asker?: HashingAsker): Promise<KnownUser | undefined> {
       const hash = digest(token)
+      const find = () => byReset(users.values(), hash, clock())
       // An early look saves the slow hashing. The lookup under the lock decides: a token works once.
-      if (!byReset(users.values(), hash, clock())) return undefined
+      if (!find() && !((await caughtUp(store)) && find())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inLock(async (held) => {
-        const found = byReset(users.values(), hash, clock())
+        const found = find()
         if (!found) return undefined
         const changed = withPassword(found, passwordHash)
         await users.put(changed, held)
@@ -109,6 +111,8 @@ export async function createUsers(parts: {
       password: string,
       asker?: HashingAsker,
     ): Promise<KnownUser | undefined> {
+      // The user may have chosen the password at another node, a moment ago.
+      await caughtUp(store)
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
       // Refuse a user that was removed, or whose generation changed, during the check.
@@ -134,13 +138,22 @@ export async function createUsers(parts: {
       return stored && shown(stored)
     },
 
-    /** The user of a token, by what the token claims. Undefined: the token is void. */
-    current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
-      const stored = users.get(userId)
-      if (stored?.generation !== generation) return undefined
-      if (loginId === undefined) return known(stored)
-      return hasEnded(stored, loginId) ? undefined : { ...known(stored), loginId }
+    /** The user of a token that another node may have made a moment ago. Undefined: the token is void. */
+    async ofToken(
+      ...claims: [userId: string, generation: number, loginId?: string]
+    ): Promise<KnownUser | undefined> {
+      return current(...claims) ?? ((await caughtUp(store)) ? current(...claims) : undefined)
     },
+
+    current,
+  }
+
+  /** The user of a log-in as this node knows it. Undefined: the log-in is void. */
+  function current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
+    const stored = users.get(userId)
+    if (stored?.generation !== generation) return undefined
+    if (loginId === undefined) return known(stored)
+    return hasEnded(stored, loginId) ? undefined : { ...known(stored), loginId }
   }
 
   async function storeReset(

@@ -6,6 +6,11 @@ export interface Access {
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
   /** The principal of a client whose certificate names this user name. Absent, or undefined: the log-in is refused. */
   certified?(username: string): Principal | undefined
+  /**
+   * Waits for what other nodes have stored, before a log-in is refused. False: there is nothing to wait for. Absent:
+   * there are no other nodes.
+   */
+  caughtUp?(): Promise<boolean>
   /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
   /** Whether the user name is one of a credential for HTTPS: only the log says so. Absent: there are none. */

@@ -62,7 +62,8 @@ export function createMqttLogIn(parts: {
       throw refusal(client, 'too-many-failures', connackCode.serverUnavailable, username)
     }
     const { certificate } = client.connection
-    const principal = principalOf(certificate, username, password)
+    const find = () => principalOf(certificate, username, password)
+    const principal = find() ?? ((await access.caughtUp?.()) ? find() : undefined)
     if (!principal) {
       await failures.failed(origin)
       if (certificate && (username === undefined || 'username' in certificate))

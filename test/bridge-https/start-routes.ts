@@ -45,6 +45,7 @@ export async function startRoutes(
   const credentials = await createCredentials({ store, clock, isCurrent: () => true })
   const readers = createReaders({
     credentials,
+    store,
     loginLimit: createLoginLimit(0, store),
     noteUse: () => undefined,
     counted: () => undefined,
