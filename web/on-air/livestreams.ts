@@ -4,7 +4,7 @@ import { type ConnectionState, connect } from '../live/connection.ts'
 import { problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
-import { askAsReader } from '../page/session.ts'
+import { askAgain } from './ask-again.ts'
 import { followSilences } from './silences.ts'
 
 /** A livestream as the pages show it. */
@@ -44,8 +44,6 @@ const tickMs = 5_000
 /** Messages that come within this time are shown together, milliseconds: a new connection brings thousands. */
 const togetherMs = 50
 const relistMs = 5 * 60 * 1000
-/** Pause after a failed request for the list, seconds, if the hub names none. */
-const retrySeconds = 10
 
 /** Follows all livestreams until the returned function is called. */
 export function follow(): () => void {
@@ -113,23 +111,11 @@ function unlisted(id: string): Livestream {
 
 /** Reads the list of livestreams again and again, until the returned function is called. */
 function followList(): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let isOver = false
-  void read()
-  return () => {
-    isOver = true
-    clearTimeout(timer)
-  }
-
-  async function read(): Promise<void> {
-    const answer = await askAsReader('GET', '/livestreams')
-    if (isOver) return
+  return askAgain('/livestreams', relistMs, (answer) => {
     const isGood = answer.status === 200
     if (isGood) list(answer.body)
     listProblem.value = isGood ? '' : problemOf(answer)
-    const waitMs = isGood ? relistMs : (answer.retryAfter ?? retrySeconds) * 1000
-    timer = setTimeout(() => void read(), waitMs)
-  }
+  })
 }
 
 /**

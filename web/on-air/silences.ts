@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
 import type { Track } from '../../client/now-playing.ts'
 import { isRecord } from '../page/record.ts'
-import { askAsReader } from '../page/session.ts'
+import { askAgain } from './ask-again.ts'
 
 /** Livestreams that are silent for longer than usual: when the last event of each came, milliseconds since the epoch. */
 export const silences = signal<ReadonlyMap<string, number>>(new Map())
@@ -12,24 +12,10 @@ const newerMs = 5 * 60_000
 
 /** Asks which livestreams are silent, again and again, until the returned function is called. */
 export function followSilences(): () => void {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  let isOver = false
-  void read()
-  return () => {
-    isOver = true
-    clearTimeout(timer)
-  }
-
-  async function read(): Promise<void> {
-    const answer = await askAsReader('GET', '/livestreams/silent')
-    if (isOver) return
+  return askAgain('/livestreams/silent', everyMs, (answer) => {
     // What is known stays while the hub does not answer, as all of the page does.
     if (answer.status === 200) silences.value = listed(answer.body)
-    timer = setTimeout(
-      () => void read(),
-      answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000,
-    )
-  }
+  })
 }
 
 function listed(body: Record<string, unknown>): Map<string, number> {
