@@ -9,13 +9,14 @@ const settings = Type.Object({
   password: secret(line('the password of that user')),
 })
 
-/** Icecast's own words: it answers 200 also where it did nothing. */
-const done = 'Metadata update successful'
+/** The words of Icecast, which answers 200 also where it did nothing, and of Liquidsoap's `input.harbor`. */
+const done = /Metadata update successful|^Updated metadatas for mount /
 
 /** The title of a mount of an Icecast server, by its admin interface. */
 export const icecast = output({
   name: 'icecast',
-  about: 'the title that listeners of a mount see, by the admin interface of Icecast 2.4 and newer',
+  about:
+    'the title that listeners of a mount see, by the admin interface of Icecast 2.4 and newer, or of `input.harbor` of Liquidsoap',
   there: Type.String({
     pattern: '^/[^\\s\\p{Cc}?#]{1,200}$',
     description: 'a mount, such as /live.mp3',
@@ -47,7 +48,7 @@ export const icecast = output({
       const [, why] = /<b>(?:\d+ - )?([^<]{1,150})<\/b>/.exec(answer.text) ?? []
       return why === undefined ? judged : { ...judged, reason: `${judged.reason}: ${why}` }
     }
-    if (answer.text.includes(done)) return judged
+    if (done.test(answer.text)) return judged
     const [, message = ''] = /<message>([^<]{0,150})</.exec(answer.text) ?? []
     return { result: 'refused', reason: message || 'the answer is not one of Icecast' }
   },
@@ -70,7 +71,7 @@ export const icecast = output({
   },
 
   answers: [
-    ['200, `Metadata update successful`', 'acknowledged'],
+    ['200, `Metadata update successful`, or `Updated metadatas for mount …` of Liquidsoap', 'acknowledged'],
     ['200 with another message', 'refused: `Mountpoint will not accept URL updates` is one'],
     [
       '400 `Source does not exist`',
@@ -98,6 +99,18 @@ export const icecast = output({
     [
       'A source that connects again has no title, or the one that it brings, until somebody sends one',
       'the hub looks every 15 s (`/admin/stats`, which only `admin` may ask), and sends the title again',
+    ],
+    [
+      'Icecast 2.4.4 writes a title that is a number, `true` or `false` into `status-json.xsl` as that type, and after a title such as `-` or `1.` the page of all mounts is no JSON',
+      'such a title gets a no-break space at its end',
+    ],
+    [
+      'ezstream 1.0.2 sets `artist=` for each of its files: listeners get its artist before the title of the hub',
+      '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file',
+    ],
+    [
+      'Liquidsoap 2.1.3 shows a title when the sound that came with it has passed its `buffer`, 12 s later. It has no `/admin/stats`, and answers 405 until its first source has come',
+      'take the 12 s from `delay`. The user is `source`. A title that Liquidsoap loses, because it starts again, comes with the next element',
     ],
     [
       'A request line of more than 4 kB ends the connection without any answer',

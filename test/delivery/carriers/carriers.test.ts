@@ -25,6 +25,14 @@ t.test('a title of ICY has nothing at which readers cut', async (t) => {
   t.equal(text, 'Ä Ж - It’s, a’, b = c 🎵')
 })
 
+t.test('a title that is a number or a truth value to Icecast gets a no-break space', async (t) => {
+  const shown = (title: string, artist: string | null = null) => icy.write({ artist, title }).text
+  for (const title of ['-', '1979', '1.', '.38', '-007', '1e5', '1e', 'True', 'false'])
+    t.equal(shown(title), `${title}\u00a0`, title)
+  for (const title of ['', '1.000 Jahre', '24/7', '5 -', 'True Love']) t.equal(shown(title), title, title)
+  t.equal(shown('1979', '1.'), '1. - 1979')
+})
+
 t.test('control characters, line separators and marks of direction are removed first', async (t) => {
   for (const { name, write } of carriers) {
     const { text } = write({ artist: 'A\u0000\u0007\u202e', title: 'B\r\nC\u2028D\u0085E\tF\ud800\u200bG' })

@@ -146,6 +146,7 @@ t.test('icecast: 200 alone is no success', async (t) => {
       result: 'acknowledged',
     },
   )
+  t.match(judge('Updated metadatas for mount /live'), { result: 'acknowledged' }, 'Liquidsoap')
   t.match(judge('<message>Mountpoint will not accept URL updates</message><return>1</return>'), {
     result: 'refused',
     reason: 'Mountpoint will not accept URL updates',
