@@ -35,8 +35,10 @@ export interface IndexEntry {
 
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
+type Head = Omit<Entry, 'payload' | 'position' | 'refused'>
+
 /** The header of a stored message, before its payload. */
-type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
+type Header = Head & {
   /** The first `kept` bytes of the refused event are stored after the payload. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
   /** Set if another message holds the payload. That message is this many positions earlier. */
@@ -83,6 +85,10 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
 /** Reads a stored message. `sharedWith`: the payload is in the message this many positions earlier. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
+  // No copy of the parsed object: every node reads every message.
+  if (header.sharedWith === undefined && !header.refused) {
+    return { entry: Object.assign<Head, Pick<Entry, 'payload' | 'position'>>(header, { payload, position }) }
+  }
   const { sharedWith, refused, ...rest } = header
   const end = payload.length - (refused?.kept ?? 0)
   const entry: Entry = {

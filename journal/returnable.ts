@@ -40,9 +40,9 @@ export async function openReturnable(store: Store) {
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
   for (const candidate of stored.sort((a, b) => a.position - b.position)) add(candidate)
+  // A candidate of another node comes with its message (`add`).
   store.onOthers(everyPrefix, (change) => {
-    if ('put' in change) add(readIndexEntry(change.put, change.value))
-    else if ('del' in change) remove(positionIn(change.del))
+    if ('del' in change) remove(positionIn(change.del))
   })
 
   return {

@@ -32,8 +32,8 @@ interface OpenStore {
   store: Store & Dumpable
   nodes: Nodes
   state: StoreState
-  /** Makes this node a member. From now on, it receives the changes of other nodes. */
-  join(): Promise<void>
+  /** Makes this node a member. From now on, it receives the changes of other nodes. `isUrgent`: see `Follow`. */
+  join(isUrgent?: () => boolean): Promise<void>
   /** Resolves when this node has received all earlier commits of other nodes. Rejects with the reason if that fails. */
   catchUp(): Promise<void>
   /** Leaves the other nodes, then closes the store: what is stored last needs the membership. */

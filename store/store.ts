@@ -111,8 +111,15 @@ export type SharedStore = Store & {
  * The driver calls `onGap` when `listener` has missed commits: the log of changes was too short, Redis lost data, or
  * `listener` threw. The node must then load everything again. `listener` still receives the commits after the gap. Call
  * `follow` once per store.
+ *
+ * While `isUrgent` returns false, the driver may call `listener` up to 30 ms later, with several commits at once. By
+ * default it never does.
  */
-export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
+export type Follow = (
+  listener: (changes: readonly Told[]) => void,
+  onGap: (reason: Error) => void,
+  isUrgent?: () => boolean,
+) => void
 
 /**
  * One change of a commit. A `tell` stores nothing: it sends `value` to the other nodes, on the channel that it names.

@@ -41,8 +41,8 @@ export async function openStoreAtStart(
   return {
     ...opened,
     imported,
-    async join() {
-      await opened.join()
+    async join(isUrgent?: () => boolean) {
+      await opened.join(isUrgent)
       // The order matters. A joining node registers itself, then looks for a mark. An import stores its mark, then
       // looks for nodes. So at least one of the two sees the other.
       if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')

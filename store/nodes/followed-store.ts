@@ -6,9 +6,9 @@ type Driver = Omit<SharedStore, 'onOthers'>
 export type FollowedStore = SharedStore & {
   /**
    * Begins to report the changes that other nodes have made since the store was opened. From now on, `onOthers` takes no
-   * listener for keys, because the listener would have missed changes.
+   * listener for keys, because the listener would have missed changes. `isUrgent`: see `Follow`.
    */
-  startFollowing(onGap: (reason: Error) => void): void
+  startFollowing(onGap: (reason: Error) => void, isUrgent?: () => boolean): void
 }
 
 /** Adds `onOthers` to a driver: each change of other nodes goes to the listeners of its `place`. */
@@ -25,13 +25,17 @@ export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
       if (known) known.push(listener)
       else listeners.set(place, [listener])
     },
-    startFollowing(onGap) {
+    startFollowing(onGap, isUrgent) {
       isFollowed = true
-      driver.follow((changes) => {
-        for (const change of changes) {
-          for (const listener of listeners.get(placeOf(change)) ?? []) listener(change)
-        }
-      }, onGap)
+      driver.follow(
+        (changes) => {
+          for (const change of changes) {
+            for (const listener of listeners.get(placeOf(change)) ?? []) listener(change)
+          }
+        },
+        onGap,
+        isUrgent,
+      )
     },
   }
 }

@@ -11,7 +11,7 @@ import { createSignsOfLife } from './signs-of-life.ts'
 
 export interface Membership extends Nodes {
   /** Makes this node a member. From now on, it receives the changes of other nodes. */
-  join(): Promise<void>
+  join(isUrgent?: () => boolean): Promise<void>
   leave(): Promise<void>
 }
 
@@ -87,8 +87,8 @@ export async function createMembership(parts: {
     isInTouch: signs.isInTouch,
     onTouch: (listener) => void touchListeners.push(listener),
 
-    async join(): Promise<void> {
-      store.startFollowing(onGap)
+    async join(isUrgent): Promise<void> {
+      store.startFollowing(onGap, isUrgent)
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()

@@ -63,6 +63,9 @@ export function createCommitting(parts: {
 
     onLost,
 
+    /** Whether a commit is not settled yet. */
+    isBusy: (): boolean => !commits.isIdle() || sent.isAwaited(),
+
     /** Resolves when all commits are settled. */
     ended: running.ended,
   }
@@ -78,6 +81,7 @@ export function createCommitting(parts: {
       commits.add(timedPending(changes, membership, { resolve: entered ?? resolve, reject }, patience))
     })
     running.add(committed)
+    log()?.hurry()
     return committed
   }
 

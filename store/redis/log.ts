@@ -8,6 +8,11 @@ import { type Keys, start } from './script.ts'
 export const blockMs = 2_000
 /** Maximum number of entries in one answer. */
 const batchSize = 32
+/**
+ * Time from an answer with entries until the next read, milliseconds: docs/decisions, "Between two reads of the log,
+ * entries gather".
+ */
+const gatherMs = 30
 /** How long the log must be unreadable before that is reported, milliseconds. */
 const unreadMs = 3_000
 
@@ -58,6 +63,8 @@ interface Following extends Reports {
   position: string
   /** The id of the newest entry that Redis has named, perhaps later than `position`. */
   seen: () => string
+  /** Whether a commit of this node waits for the reader, or `listener` needs the next changes at once. */
+  isAwaited: () => boolean
   listener: (changes: readonly Told[]) => void
   /** Called at a gap, before further commits settle: Redis may have lost data. */
   onLost: () => void
@@ -74,9 +81,10 @@ interface Following extends Reports {
  * notices a missing entry.
  */
 export function followLog(parts: Following) {
-  const { connection, keys, node, seen, listener, onLost, onGap, onOwn } = parts
+  const { connection, keys, node, seen, isAwaited, listener, onLost, onGap, onOwn } = parts
   const progress = createProgress(parts)
   const passing = createPassing(parts.position)
+  const gathering = createGathering(() => isAwaited() || passing.isAwaited())
   let position = parts.position
   let isClosed = false
   /** Why the reader must leap. Set until a leap has succeeded. */
@@ -95,11 +103,18 @@ export function followLog(parts: Following) {
     },
 
     /** Calls back when `listener` has all entries up to `id`, or after a gap. */
-    whenPassed: passing.when,
+    whenPassed(id: string, onPassed: () => void): void {
+      passing.when(id, onPassed)
+      gathering.hurry()
+    },
+
+    /** Reads on at once. */
+    hurry: gathering.hurry,
 
     async close(): Promise<void> {
       isClosed = true
       connection.close()
+      gathering.hurry()
       await reading
     },
   }
@@ -119,6 +134,7 @@ export function followLog(parts: Following) {
         // Signs of life make new entries all the time. If no entry arrives, Redis may have lost the log. The reader
         // then checks its position.
         isContinuous = entries.length > 0
+        if (isContinuous) await gathering.pause()
       } catch (error) {
         // After an error, the reader tries again from `position` on.
         isContinuous = false
@@ -178,6 +194,24 @@ export function followLog(parts: Following) {
     await nextTurn()
     // Calls `onGap` outside of the reading loop. The loop would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
+  }
+}
+
+/** Lets further entries gather between two reads, unless the next ones are awaited. */
+function createGathering(isAwaited: () => boolean) {
+  let end = () => {}
+  return {
+    async pause(): Promise<void> {
+      if (isAwaited()) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, gatherMs)
+        end = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    },
+    hurry: (): void => end(),
   }
 }
 
@@ -249,6 +283,8 @@ function createPassing(position: string) {
   let passed = position
 
   return {
+    isAwaited: (): boolean => waiting.length > 0,
+
     when(id: string, onPassed: () => void): void {
       if (isBefore(passed, id)) waiting.push({ id, onPassed })
       else onPassed()
@@ -303,21 +339,24 @@ export function entriesOf(answer: unknown): LogEntry[] {
 }
 
 function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): LogEntry {
-  const field = (name: string) => {
-    const index = fields.findIndex((text, position) => position % 2 === 0 && text.toString() === name)
-    return (index >= 0 && fields[index + 1]) || Buffer.alloc(0)
+  const texts = new Map<string, string>()
+  let changes: Buffer = Buffer.alloc(0)
+  for (let at = 0; at + 1 < fields.length; at += 2) {
+    const [name = '', value = changes] = [fields[at]?.toString(), fields[at + 1]]
+    if (name === 'changes') changes = value
+    else texts.set(name, value.toString())
   }
-  const [node = '', number, failed] = field('writer').toString().split(' ')
+  const [node = '', number, failed] = (texts.get('writer') ?? '').split(' ')
   return {
     id: id.toString(),
-    previous: field('previous').toString(),
+    previous: texts.get('previous') ?? '',
     node,
     number: Number(number),
     failed: numbersOf(failed),
     isLogged: true,
-    base: Number(field('base').toString()),
-    withoutEffect: new Set(numbersOf(field('withoutEffect').toString())),
-    changes: field('changes'),
+    base: Number(texts.get('base') ?? 0),
+    withoutEffect: new Set(numbersOf(texts.get('withoutEffect'))),
+    changes,
   }
 }
 

@@ -92,7 +92,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
       })
     },
 
-    follow(listener, onGap) {
+    follow(listener, onGap, isUrgent = () => true) {
       if (log || closing) throw new Error('the store is followed already, or closed')
       const following = createConnection(clients.connect('hub-follow'), {
         timeoutMs,
@@ -107,6 +107,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         onGap,
         onOwn: committing.onOwn,
         seen: () => seen,
+        isAwaited: () => isUrgent() || committing.isBusy(),
         upSince: connection.upSince,
         onReading: options.onReading ?? (() => {}),
         onLost() {

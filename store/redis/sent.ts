@@ -31,6 +31,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
         ? answeredAt
         : Math.max(pending.answeredAt, log()?.progress.entriesAt() ?? pending.answeredAt),
 
+    /** Whether a group is not settled yet. */
+    isAwaited: (): boolean => unsettled.size > 0,
+
     /** Notes a group as sent. Returns its commits, without those given up meanwhile. */
     take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
       const alive = group.filter(({ isSettled }) => !isSettled)
