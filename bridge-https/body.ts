@@ -1,6 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { createErrorList, type ErrorItem } from '../event/error.ts'
+import { createErrorList, type ErrorItem, errorItem, pathOf } from '../event/error.ts'
 import { parseInstant } from '../event/format.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
@@ -28,8 +28,9 @@ export function compileBody(
     const meant =
       variants.find(({ names }) => names.some((name) => Object.hasOwn(Object(value), name))) ?? first
     const validate = meant?.validate()
-    if (!validate || validate(value)) return { value }
-    return { errors: belowBody(errorsOf(validate)) }
+    if (validate && !validate(value)) return { errors: belowBody(errorsOf(validate)) }
+    const misspelled = misspelledIn(Object.keys(Object(value)), meant?.names ?? [])
+    return misspelled.length > 0 ? { errors: belowBody(misspelled) } : { value }
   }
 }
 
@@ -40,6 +41,28 @@ export function compileParameters(schema: TSchema): (given: unknown) => ErrorIte
     const validate = check()
     return validate(given) ? [] : errorsOf(validate)
   }
+}
+
+/**
+ * Names that are nearly those of fields, such as `maxage` or `livestream`. Other unknown fields are ignored, as before
+ * MQTT. But a setting that is spelled wrong would be left out, and nobody would notice.
+ */
+function misspelledIn(given: readonly string[], names: readonly string[]): ErrorItem[] {
+  const meant = new Map(names.map((name) => [simplified(name), name]))
+  const errors = createErrorList()
+  for (const name of given) {
+    const expected = names.includes(name) ? undefined : meant.get(simplified(name))
+    if (expected === undefined) continue
+    errors.add(() =>
+      errorItem('additionalProperties.openapi.validation', pathOf(name), `expected ${expected}`),
+    )
+  }
+  return errors.items()
+}
+
+/** A name without case, dashes, underscores, and the `s` of a plural. */
+function simplified(name: string): string {
+  return name.toLowerCase().replace(/[-_]|s$/g, '')
 }
 
 function errorsOf(validate: ValidateFunction): ErrorItem[] {

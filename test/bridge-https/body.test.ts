@@ -14,3 +14,29 @@ t.test('half a character is refused in any text or key of a body, with its path'
     t.match(check(Buffer.from(text)), { errors }, text)
   }
 })
+
+t.test('a field that is nearly one of the schema is refused, any other unknown one is ignored', async (t) => {
+  const check = compileBody([
+    Type.Object({
+      url: Type.String(),
+      maxAge: Type.Optional(Type.Number()),
+      kinds: Type.Optional(Type.String()),
+    }),
+  ])
+  t.strictSame(check(Buffer.from('{"url":"a","comment":"b"}')), { value: { url: 'a', comment: 'b' } })
+  for (const [name, expected] of Object.entries({
+    maxage: 'maxAge',
+    max_age: 'maxAge',
+    'MAX-AGE': 'maxAge',
+    kind: 'kinds',
+  })) {
+    const errors = [
+      {
+        path: `.body.${name}`,
+        errorCode: 'additionalProperties.openapi.validation',
+        message: `expected ${expected}`,
+      },
+    ]
+    t.match(check(Buffer.from(JSON.stringify({ url: 'a', [name]: 1 }))), { errors }, name)
+  }
+})
