@@ -519,7 +519,7 @@ async function listen(
     silentSince: parts.watch.silentSince,
     status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
     tail: createTail(broker.history.onDecided),
-    trace: createEventTrace({ ...parts, latency: metrics.latency }),
+    eventTrace: createEventTrace({ ...parts, latency: metrics.latency }),
     nowOf: onAir.shows,
   }
   const commands = createCommands(node)

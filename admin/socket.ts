@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, type Server as NetServer } from 'node:net'
@@ -23,6 +24,8 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
   const perform = createPerform(parts)
   const answering = createRunningWork()
   const closing = new AbortController()
+  // All that is sent line by line listens to it.
+  setMaxListeners(0, closing.signal)
   const server = createServer((request, response) => void respond(request, response))
   // A client that stalls must not keep the node from closing.
   server.requestTimeout = 10_000

@@ -29,6 +29,7 @@ import { createServing } from './login/serving.ts'
 import { createTakeOver } from './login/take-over.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
+import { createPacketTrace } from './packet-trace.ts'
 import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
 import { createLocalSessions } from './session/local-sessions.ts'
@@ -113,12 +114,14 @@ export async function createBroker(parts: BrokerParts) {
   })
   const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
+  const packetTrace = createPacketTrace({ clients, nodes, calls, clock })
   const eventsOf = createClientEvents({
     publishing,
     subscribing,
     unfinished,
     acknowledge,
     retainedSending,
+    packetTrace,
     log,
     metrics,
   })
@@ -146,6 +149,7 @@ export async function createBroker(parts: BrokerParts) {
     known,
     hubTime,
     importedSessions: opened.imported,
+    tracePackets: packetTrace.begin,
     /** Cleans up after nodes that are gone, and begins to sweep out expired messages. */
     async start(): Promise<void> {
       nodes.onGone(() => running.add(wills.publishLeftOver()))

@@ -6,6 +6,7 @@ import type { ConnectionEvents } from './connection/connection-events.ts'
 import type { createUnfinished } from './connection/unfinished.ts'
 import type { FanOut } from './fanout/fanout.ts'
 import type { RetainedSending } from './fanout/retained.ts'
+import type { PacketTrace } from './packet-trace.ts'
 import type { Subscribing } from './session/subscribing.ts'
 
 /** Makes the event handlers of a connection, which call the parts of the broker. */
@@ -17,10 +18,12 @@ export function createClientEvents(parts: {
   unfinished: ReturnType<typeof createUnfinished>
   acknowledge: FanOut['acknowledge']
   retainedSending: RetainedSending
+  packetTrace: PacketTrace
   log: Log
   metrics: Metrics
 }) {
-  const { publishing, subscribing, unfinished, acknowledge, retainedSending, log, metrics } = parts
+  const { publishing, subscribing, unfinished, acknowledge, retainedSending, packetTrace, log, metrics } =
+    parts
 
   return (client: Client): ConnectionEvents => {
     const { connection } = client
@@ -28,6 +31,7 @@ export function createClientEvents(parts: {
       ...publishing.eventsOf(client),
       ...subscribing.eventsOf(client),
       ...unfinished.eventsOf(connection),
+      connecting: (frame) => packetTrace.connecting(connection, frame),
       deliveryAcknowledged: (type, packetId) => {
         if (client.session?.connection) acknowledge(client.session, type, packetId)
       },

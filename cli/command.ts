@@ -27,6 +27,8 @@ export interface CommandOf<Name extends OperationName> extends TypedOptions {
   print(result: Result<Name>, printer: Printer, input?: Input): string
   /** Formats one line for people, if the answer comes line by line. */
   line?(value: unknown, printer: Printer): string
+  /** Whether a line is the last one, and all went well. Without it, lines end only with a failure. */
+  isLast?(value: unknown): boolean
   /** Formats a line of progress for people, if the node reports progress. */
   progress?(value: unknown, printer: Printer): string
   /** The command to run if `option` (in camel case) is not given. */

@@ -55,9 +55,14 @@ async function main(argv: readonly string[]): Promise<number> {
       const printer = createPrinter(process.stdout)
       // A command that prints lines would otherwise outlive its reader (`| head`).
       process.stdout.once('error', () => process.exit(0))
-      const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
+      let isOver = false
+      const print = (value: unknown) => {
+        console.log(json ? toLine(value) : line(value, printer))
+        isOver = command.isLast?.(value) ?? false
+      }
       const error = await door.readLines(command.operation, { args, print })
-      if (json) print({ error })
+      if (isOver) return 0
+      if (json) console.log(toLine({ error }))
       else fail(error, false)
       return 1
     }

@@ -31,6 +31,8 @@ interface BufferEvents {
 export class OutgoingBuffer {
   /** `paced` waits above this number: messages that can wait must not fill a small buffer. */
   readonly paceBytes: number
+  /** Sees what is written, and must not keep it: the caller may change lent bytes. */
+  watch: ((bytes: Buffer) => void) | undefined
   readonly #socket: Duplex
   readonly #limitBytes: number
   readonly #events: BufferEvents
@@ -47,6 +49,7 @@ export class OutgoingBuffer {
     this.#limitBytes = limitBytes
     this.#events = events
     this.#takesAtOnce = socket instanceof TLSSocket
+    this.watch = undefined
   }
 
   /** Bytes in the buffer: written, and not yet taken by the network. */
@@ -73,6 +76,7 @@ export class OutgoingBuffer {
   write(bytes: Buffer, isLent = false): void {
     const socket = this.#socket
     if (!socket.writable) return // the peer is gone, but the hub still answers its earlier packets
+    this.watch?.(bytes)
     const before = socket.writableLength
     if (before + this.#smallWrites * writeCostBytes + bytes.length > this.#limitBytes / 2) {
       this.#frozenTimer ??= this.#stuckAfter(frozenMs)

@@ -1,13 +1,24 @@
+import type { TraceLine } from '../broker/packet-trace.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { Type } from '../event/type.ts'
 import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
-import { assertCarriedOut, unknownName } from './errors.ts'
+import { assertCarriedOut, refusal, unknownName } from './errors.ts'
 import { anId } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, integer, orNull, string, stringOrNull, texts } from './results.ts'
+import {
+  boolean,
+  instant,
+  instantOrNull,
+  integer,
+  one,
+  orNull,
+  string,
+  stringOrNull,
+  texts,
+} from './results.ts'
 
 const client = Type.Object({
   clientId: string,
@@ -53,6 +64,35 @@ const retained = Type.Object({
   bytes: integer,
   payload: string,
 })
+
+const optionalInteger = Type.Optional(integer)
+const optionalFlag = Type.Optional(boolean)
+const optionalString = Type.Optional(string)
+
+export const traceLine = Type.Object({
+  at: instant,
+  node: string,
+  what: one<TraceLine['what']>('trace', 'open', 'in', 'out', 'note', 'end', 'left out', 'silent', 'over'),
+  connection: Type.Optional(Type.Integer({ description: 'counts what the node has traced' })),
+  packet: optionalString,
+  bytes: Type.Optional(Type.Integer({ description: 'of the whole packet' })),
+  packetId: optionalInteger,
+  topic: optionalString,
+  qos: optionalInteger,
+  retain: optionalFlag,
+  dup: optionalFlag,
+  payloadBytes: optionalInteger,
+  returnCodes: Type.Optional(Type.Array(integer)),
+  filters: Type.Optional(texts),
+  text: optionalString,
+  leftOut: Type.Optional(orNull(integer)),
+})
+
+/** Longest trace, seconds: followed line by line, and as one answer. */
+const longest = { followed: 3_600, whole: 20 }
+const usualSeconds = { followed: 300, whole: 10 }
+/** Maximum number of lines in one answer. */
+const maxWhole = 1_000
 
 const sessionColumns = [
   'clientId',
@@ -123,6 +163,52 @@ export const clientOperations = {
       await note(clientId, null)
       assertCarriedOut(await broker.disconnect(clientId), 'connected client', clientId)
       return { clientId, disconnected: true }
+    },
+  }),
+  trace: changes('packets of one client as they come and go, on whichever node; it goes into the audit log', {
+    args: {
+      clientId,
+      for: Type.Optional(
+        Type.Number({
+          exclusiveMinimum: 0,
+          maximum: longest.followed,
+          description: `a number of seconds, at most ${longest.followed}`,
+        }),
+      ),
+      whole: Type.Optional(Type.Boolean({ description: 'true: all lines in one answer' })),
+    },
+    example: { clientId: 'player-1', for: usualSeconds.whole },
+    singleAnswerArgs: { whole: true },
+    console: {
+      view: 'clients',
+      of: 'clients.list',
+      by: 'clientId',
+      title: 'Trace packets',
+      fields: { for: { label: 'For how many seconds', usual: String(usualSeconds.whole) } },
+      patienceSeconds: 60,
+    },
+    hubctl: {
+      typed: {
+        clientId: '<client>',
+        for: ['--for <duration>', 'until then: 30s, 5m (without it), 1h at most'],
+      },
+      columns: ['at', 'node', 'connection', 'what', 'packet', 'packetId', 'topic', 'qos', 'bytes', 'text'],
+      about: '[What the lines say](operators.md#packets-of-one-client).',
+    },
+    check: ({ for: seconds = 0, whole }) =>
+      whole && seconds > longest.whole
+        ? `for must be at most ${longest.whole} seconds where the answer comes as a whole, as over HTTPS`
+        : undefined,
+    result: Type.Array(traceLine),
+    async run(
+      { broker },
+      { clientId, whole, for: seconds = usualSeconds[whole ? 'whole' : 'followed'] },
+      { note },
+    ) {
+      await note(clientId, { for: seconds })
+      const lines = broker.tracePackets(clientId, seconds * 1000)
+      if (!lines) throw refusal('there are too many traces already: wait for one to end')
+      return whole ? wholeOf(lines) : lines
     },
   }),
   'sessions.list': reads('sessions, connected or waiting for their client', {
@@ -223,6 +309,19 @@ export const clientOperations = {
       return { topic, cleared: true }
     },
   }),
+}
+
+/** Waits for the end of a trace. Keeps its first lines, and the last. */
+async function wholeOf(lines: AsyncIterable<TraceLine>): Promise<TraceLine[]> {
+  const kept: TraceLine[] = []
+  let leftOut = 0
+  for await (const line of lines) {
+    const isLast = line.what === 'over'
+    if (isLast && leftOut > 0) kept.push({ at: line.at, node: line.node, what: 'left out', leftOut })
+    if (isLast || kept.length < maxWhole) kept.push(line)
+    else leftOut += line.leftOut ?? 1
+  }
+  return kept
 }
 
 /** The livestreams with this name, or all of the feed. */

@@ -300,8 +300,11 @@ export const eventOperations = {
     'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
     {
       result: Type.Array(slowEvent),
-      run: async ({ trace }) =>
-        (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
+      run: async ({ eventTrace }) =>
+        (await eventTrace.slowest()).map(({ at, ...event }) => ({
+          ...event,
+          at: new Date(at).toISOString(),
+        })),
     },
   ),
 }
@@ -370,7 +373,7 @@ export async function eventNamed({ broker }: NodeParts, id: string): Promise<Fou
 }
 
 /** Everything that is known of an event, to operators. */
-export async function toShown({ broker, deliveries, trace }: NodeParts, { report, messages }: Found) {
+export async function toShown({ broker, deliveries, eventTrace }: NodeParts, { report, messages }: Found) {
   const { history, retained } = broker
   const [message] = messages
   const event = message ? readObject(message.payload) : undefined
@@ -378,7 +381,7 @@ export async function toShown({ broker, deliveries, trace }: NodeParts, { report
   const row = report && said ? rowOfReport(report, said, event) : message && rowOfMessage(message)
   if (!row) throw new Error('an event was found without a report and without a message')
   const newer = await history.newerThan(messages)
-  const traces = await trace.of(messages.map(({ position }) => position))
+  const traces = await eventTrace.of(messages.map(({ position }) => position))
   const accepted = traces.find(({ stages }) => stages !== null)
   const id = row.outcome === 'published' && !row.dryRun ? row.id : null
   return {

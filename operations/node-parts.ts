@@ -61,5 +61,5 @@ export interface NodeParts {
   silentSince?(livestreamId: string): string | undefined
   status: ReturnType<typeof createStatus>
   tail: ReturnType<typeof createTail>
-  trace: ReturnType<typeof createEventTrace>
+  eventTrace: ReturnType<typeof createEventTrace>
 }

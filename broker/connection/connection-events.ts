@@ -1,6 +1,6 @@
 import type { Collected, Held } from '../../listener/half-received.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
-import type { PublishFrame } from './frames.ts'
+import type { Frame, PublishFrame } from './frames.ts'
 import type { FiltersFrame } from './packets.ts'
 
 export interface ConnectionLimits {
@@ -18,6 +18,8 @@ export interface ConnectionLimits {
 
 /** What a connection tells or asks the broker. */
 export interface ConnectionEvents {
+  /** The first packet is there, not judged yet. */
+  connecting(frame: Frame): void
   /** Begins to collect an unfinished packet. The broker calls `end` if the packet must make room. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
   /** Counts the bytes of a waiting packet. The broker calls `end` if the packet must make room. */

@@ -10,7 +10,8 @@ import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-ev
 import { endGently } from './end-gently.ts'
 import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
-import { countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
+import type { PacketWatcher } from './packet-watcher.ts'
+import { acknowledgementFrame, countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
 import { ProtocolViolation, packetType } from './protocol.ts'
 import { takePubacksAhead } from './pubacks.ts'
 
@@ -60,6 +61,8 @@ export class MqttConnection extends Duplex {
   /** The DISCONNECT of the client, until it is handed on. */
   #disconnect: Buffer | undefined
   #answers: Buffer[] = []
+  /** Undefined: nobody traces the client. */
+  #watcher: PacketWatcher | undefined
 
   constructor(
     socket: Duplex,
@@ -144,10 +147,22 @@ export class MqttConnection extends Duplex {
     return this.outgoing.paced()
   }
 
+  /** Shows all packets to `watcher` from now on. Undefined: to nobody. */
+  watch(watcher: PacketWatcher | undefined): void {
+    this.#watcher = watcher
+    this.outgoing.watch = watcher && ((bytes) => watcher.sent(bytes))
+  }
+
+  /** Says to those who trace the client why it is refused. */
+  refused(reason: string): void {
+    this.#watcher?.note(`log-in refused: ${reason}`)
+  }
+
   /** Closes the connection for a reason that is counted and logged. */
   cut(reason: CutReason, detail: string): void {
     if (this.#state === 'closed') return
     this.cutReason = reason
+    this.#watcher?.ended(`the hub closed it: ${reason}, ${detail}`)
     this.#events.cut(reason, detail)
     // A peer that does not read would not read the last bytes either.
     if (reason === 'slow') this.#socket.destroy()
@@ -172,6 +187,7 @@ export class MqttConnection extends Duplex {
 
   override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
+    this.#watcher?.ended(this.hasSentDisconnect ? 'DISCONNECT' : 'without DISCONNECT')
     this.#stopKeepAlive()
     this.#stopWaiting()
     this.#frames.close()
@@ -260,11 +276,14 @@ export class MqttConnection extends Duplex {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.hasSentDisconnect || isBehind) return false
     this.#lastHeard = performance.now()
+    this.#watcher?.received(acknowledgementFrame(packetType.puback, packetId))
     if (!this.#inFlight?.endFirst(packetId)) this.#events.deliveryAcknowledged(packetType.puback, packetId)
     return true
   }
 
   #connect(frame: Frame): void {
+    this.#events.connecting(frame)
+    this.#watcher?.received(frame)
     const request = judgeConnect(frame, this.#limits.maxClientId)
     if ('refusal' in request) {
       const { returnCode, reason, detail } = request.refusal
@@ -280,6 +299,7 @@ export class MqttConnection extends Duplex {
 
   #dispatch(frame: Frame): void {
     if (this.hasSentDisconnect) return // DISCONNECT is the last packet [MQTT-3.14.4-2]
+    this.#watcher?.received(frame)
     switch (frame.type) {
       case packetType.puback:
       case packetType.pubrec:

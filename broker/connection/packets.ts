@@ -18,6 +18,12 @@ export function encodeAcknowledgement(type: number, packetId: number): Buffer {
   return Buffer.of(type << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
+/** PUBACK, PUBREC or PUBCOMP, as it came in. */
+export function acknowledgementFrame(type: number, packetId: number): Frame {
+  const bytes = encodeAcknowledgement(type, packetId)
+  return { type, flags: 0, body: bytes.subarray(2), bytes }
+}
+
 /** SUBACK with a return code for each filter: the granted QoS, or 0x80 for a refused filter [MQTT-3.8.4-5]. */
 export function encodeSuback(packetId: number, returnCodes: readonly number[]): Buffer {
   const length = encodeLength(2 + returnCodes.length)

@@ -165,6 +165,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
   /** Warns rarely: a client with a new client id at each start must not fill the log. */
   function tooManySessions({ connection }: Client, { username }: Principal): LogInRefused {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
+    connection.refused('too-many-sessions')
     const { remoteAddress, request } = connection
     const sessions = claims.persistentOf(username)
     warnOfTooMany(username, { clientId: request?.clientId, username, remoteAddress, sessions })
@@ -180,6 +181,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     about: { problem?: string } = {},
   ): LogInRefused {
     metrics.connectionsRefused.inc({ reason })
+    client.connection.refused(about.problem === undefined ? reason : `${reason}: ${about.problem}`)
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
     const subject = `${reason} ${originOf(remoteAddress).address}`

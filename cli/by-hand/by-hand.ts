@@ -5,6 +5,7 @@ import { httpsApi } from './https-api.ts'
 import { importAedes } from './import.ts'
 import { audit, status, trend } from './node.ts'
 import { report } from './report.ts'
+import { trace } from './trace.ts'
 import { webhooks } from './webhooks.ts'
 
 /**
@@ -20,5 +21,6 @@ export const byHand: ByHand = {
   ...events,
   ...report,
   ...httpsApi,
+  trace,
   'import.aedes-redis': importAedes,
 }

@@ -20,13 +20,16 @@ export function openRemote(url: string, ca: string | undefined) {
     return 'error' in response ? response : resultOf(response, url)
   }
 
-  /** Asks for new events every second. Resolves with the reason when a request fails. */
+  /**
+   * Asks for new events every second. A list has all lines in one answer. Resolves with the reason why there are no more
+   * lines.
+   */
   async function readLines(
     command: string,
     { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
   ): Promise<CallFailure> {
-    for (let after: unknown = 'now'; ; ) {
-      const response = await ask(command, { ...args, after })
+    for (let after: unknown; ; ) {
+      const response = await ask(command, after === undefined ? args : { ...args, after })
       if ('error' in response) return response.error
       if (response.status === 429) {
         await delay(response.retryAfter * 1000)
@@ -34,6 +37,10 @@ export function openRemote(url: string, ca: string | undefined) {
       }
       const page = resultOf(response, url)
       if ('error' in page) return page.error
+      if (Array.isArray(page.result)) {
+        for (const line of page.result) print(line)
+        return { code: 'node.unreachable', message: `the hub at ${url} has ended the lines` }
+      }
       const { events, next, leftOut } = Object(page.result)
       // Print the number of left-out events first. Left-out events are older than the events of this page.
       if (leftOut !== 0) print({ leftOut })

@@ -384,7 +384,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
         remove: async () => false,
       },
     }),
-    trace: { of: async () => [], slowest: async () => [] },
+    eventTrace: { of: async () => [], slowest: async () => [] },
     tail: unasked,
     importFromAedes: unasked,
     nowOf: async () => undefined,

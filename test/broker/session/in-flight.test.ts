@@ -132,6 +132,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     t.fail('nothing else happens')
   }
   const connection = new MqttConnection(socket, '127.0.0.1', limits, () => ({
+    connecting: () => {},
     collect: (_isBeforeLogIn, end) => createHalfReceived(1024, 1024).collect(end),
     deliveryAcknowledged: unexpected,
     publish: unexpected,

@@ -368,6 +368,43 @@ t.test('people see moments by their own clock, programs as they are', async (t) 
   )
 })
 
+t.test('a trace is printed line by line, and ends well at its last line', async (t) => {
+  const at = '2026-03-01T18:02:00.250Z'
+  const of = { at, node: 'a:1', connection: 1 }
+  async function* lines() {
+    yield { at, node: 'a:1', what: 'trace', text: 'until then' }
+    yield {
+      ...of,
+      what: 'in',
+      packet: 'PUBLISH',
+      packetId: 7,
+      topic: 'inbox/\u001b[2J',
+      qos: 1,
+      retain: true,
+      dup: false,
+    }
+    yield { ...of, what: 'out', packet: 'SUBACK', packetId: 8, returnCodes: [1, 128], bytes: 6 }
+    yield { at, node: 'a:1', what: 'left out', leftOut: 3 }
+    yield { at, node: 'a:1', what: 'over' }
+  }
+  let asked: unknown
+  const node = await startNode(t, {
+    trace: async (args) => {
+      asked = args
+      return lines()
+    },
+  })
+  const { code, stdout } = await node.hubctl(['trace', 'player-1', '--for', '5m'], { env: { TZ: 'UTC' } })
+  t.equal(code, 0)
+  t.same(asked, { clientId: 'player-1', for: 300 })
+  t.match(stdout, / in PUBLISH {7}id 7 inbox\/\\x1b\[2J QoS 1 retained\n/)
+  t.match(stdout, / out SUBACK {7}id 8 code 1 128 of 6 bytes\n/)
+  t.match(stdout, /warning: 3 packets of a:1 left out/)
+  const json = await node.hubctl(['trace', 'player-1', '--json'])
+  t.equal(json.code, 0)
+  t.match(JSON.parse(json.stdout.trim().split('\n').at(-1) ?? ''), { what: 'over' })
+})
+
 t.test('hostile values cannot play with the terminal', async (t) => {
   const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
   const node = await startNode(t, {

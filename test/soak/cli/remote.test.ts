@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
-import { connectPublisher } from '../../clients.ts'
+import { connect, connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { hubctlCommand } from '../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
@@ -233,6 +233,22 @@ t.test('events are followed from elsewhere', async (t) => {
   t.match(JSON.parse((await lines.next()).value), { title: 'Two' })
   await hub.close()
   t.match(JSON.parse((await lines.next()).value), { error: { code: 'node.unreachable' } })
+})
+
+t.test('the packets of a client are seen from elsewhere, as one answer', async (t) => {
+  const { hub, email, hubctl } = await start(t)
+  await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  await connect(t, hub, await hub.subscriber('radio/#'), { clientId: 'player' })
+  const { code, stdout } = await hubctl(['trace', 'player', '--for', '1s', '--json'])
+  t.equal(code, 0)
+  t.same(
+    stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line).what),
+    ['trace', 'open', 'over'],
+  )
+  t.match(await hubctl(['trace', 'player', '--for', '30s']), { code: 1, stderr: /at most 20 seconds/ })
 })
 
 async function start(t: Test) {

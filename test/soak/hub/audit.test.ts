@@ -36,6 +36,7 @@ const changesOf = (username: string): [command: string, args: Record<string, unk
   ['sessions.drop', { clientId: 'kept' }],
   ['bans.add', { kind: 'client', value: 'kept', for: 60, reason: 'r' }],
   ['bans.remove', { value: '192.0.2.7' }],
+  ['trace', { clientId: 'kept', for: 0.1, whole: true }],
   ['feed.refresh', {}],
   ['outputs.test', { name: 'dab', livestream: livestream.id }],
 ]
