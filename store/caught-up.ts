@@ -10,13 +10,9 @@ const patienceMs = 1_200
  */
 export async function caughtUp(store: Store): Promise<boolean> {
   if (!store.isShared) return false
-  const told = store.commit([{ tell: 'caught up', value: '' }])
-  return inTimeOr(
-    told.then(
-      () => true,
-      () => false,
-    ),
-    patienceMs,
-    false,
+  const known = store.catchUp().then(
+    () => true,
+    () => false,
   )
+  return inTimeOr(known, patienceMs, false)
 }

@@ -51,6 +51,7 @@ export async function openEmbeddedStore(
     driver: 'embedded',
     isShared: false,
     onOthers: () => undefined,
+    catchUp: async () => undefined,
 
     async get(key) {
       const stored = await reading(() => db.get(key))

@@ -47,6 +47,8 @@ export interface Store {
    * changed keys (`retained/`), or the channel of a `tell`.
    */
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
+  /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
+  readonly catchUp: () => Promise<void>
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
@@ -94,8 +96,6 @@ export type SharedStore = Store & {
    * When `enter` resolves, this node has received all earlier commits of other nodes.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
-  /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
-  readonly catchUp: () => Promise<void>
 }
 
 /**

@@ -224,14 +224,7 @@ t.test('a scheduled revocation takes effect even when it cannot be stored', asyn
   const failures: unknown[] = []
   const real = await openStore(t)
   const store: Store = {
-    driver: real.driver,
-    isShared: real.isShared,
-    onOthers: real.onOthers,
-    get: (key) => real.get(key),
-    range: (...at) => real.range(...at),
-    last: (...at) => real.last(...at),
-    lastNumber: () => real.lastNumber(),
-    close: () => real.close(),
+    ...real,
     commit: (changes) => (failing.now ? Promise.reject(new Error('disk full')) : real.commit(changes)),
   }
   const { credentials } = await start(t, {

@@ -17,6 +17,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     driver: 'embedded',
     isShared: false,
     onOthers: () => undefined,
+    catchUp: async () => undefined,
     get: async (key) => entries.get(key),
     lastNumber: async () => lastNumber,
     async *range(prefix, bounds = {}) {
