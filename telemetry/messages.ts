@@ -42,6 +42,12 @@ export const messages = {
     means:
       'with `HUB_WORKERS`: its clients reconnect. `code`: its exit code, null where a signal ended it. Its last lines in the log, or the log of the system, name the reason',
   },
+  'a worker hangs, and is killed': {
+    level: 'error',
+    fields: ['worker', 'pid'],
+    means:
+      'it gave no sign of life for 20 s: its event loop stood still, or somebody has stopped it. Another starts, and clients reconnect; if it comes again, report it with the log of the worker before that',
+  },
   'the worker accepts clients again': {
     level: 'info',
     fields: ['worker'],

@@ -20,20 +20,30 @@ import { openAdminDoor } from './admin-door.ts'
 import { createCounts } from './counts.ts'
 import { createLink, type Link } from './link.ts'
 import type { ToPrimary, ToWorker } from './questions.ts'
-import { workerMark } from './worker.ts'
+import { aliveMs, workerMark } from './worker.ts'
 
 /** Pauses before a worker starts again, milliseconds: the first one, and the longest. */
 const pausesMs = { first: 250, longest: 5_000 }
 /** A worker that ran for so long starts again after the first pause, milliseconds. */
 const steadyMs = 60_000
+/**
+ * A worker that accepts clients is killed after so many signs of life that did not come, one a second: 20 s. Other nodes
+ * have taken it for gone before that. The limit is not a time: a primary that stands still, with its machine or alone,
+ * counts nothing meanwhile.
+ */
+const patience = 20
+/** A worker without so many signs of life gets no commands. */
+const commandPatience = 3
 /** Longest wait for the metrics and figures of a worker, milliseconds. */
 const answerMs = 1_000
 
 interface Running {
   worker: Worker
   link: Link<ToWorker>
-  /** Accepts clients. */
+  /** Accepts clients. A worker that starts may be busy for long. */
   isReady: boolean
+  /** How many signs of life have not come since the last one. */
+  missed: number
 }
 
 /**
@@ -76,10 +86,14 @@ export async function runWorkers(of: {
   // The worker has said why. The others end with this process.
   if (hasFailed) return 1
   const door = await openAdminDoor(adminSocket, () =>
-    [...running].flatMap(([number, { isReady }]) => (isReady ? [socketPathIn(directoryOf(number))] : [])),
+    [...running].flatMap(([number, { isReady, missed }]) =>
+      isReady && missed < commandPatience ? [socketPathIn(directoryOf(number))] : [],
+    ),
   )
+  const watching = setInterval(killHung, aliveMs)
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   await stopped
+  clearInterval(watching)
   await ended()
   await door.close()
   return exitCode
@@ -115,6 +129,16 @@ export async function runWorkers(of: {
     }
   }
 
+  /** Kills workers that hang. `keep` starts them again. */
+  function killHung(): void {
+    for (const [number, current] of running) {
+      if (!current.isReady || current.missed++ < patience) continue
+      current.isReady = false
+      log.error({ worker: number, pid: current.worker.process.pid }, 'a worker hangs, and is killed')
+      current.worker.process.kill('SIGKILL')
+    }
+  }
+
   function start(number: number): { ready: Promise<void>; exited: Promise<number | null> } {
     const worker = cluster.fork({ [workerMark]: String(number) })
     closeUnaccepted(worker.process)
@@ -134,13 +158,16 @@ export async function runWorkers(of: {
         current.isReady = true
         isReady()
       },
+      alive() {
+        current.missed = 0
+      },
       count: (changes) => counts.add(number, changes),
       appendAudit: (line) => auditing.hold('', () => appendToAudit(auditPath(dataDir), line)),
       metrics: allMetrics,
       figures: () => allFigures(),
       trend: trend.samples,
     } satisfies ToPrimary)
-    const current: Running = { worker, link, isReady: false }
+    const current: Running = { worker, link, isReady: false, missed: 0 }
     running.set(number, current)
     worker.on('message', link.receive)
     worker.on('error', (err) => log.error({ err }, 'a worker does not take messages'))

@@ -13,6 +13,8 @@ export type ToPrimary = {
   begin(): { config: Config; counts: Count[]; node: string; dataDir: string; uptime: number }
   /** The worker accepts clients. */
   ready(): void
+  /** The worker lives, and its event loop turns. */
+  alive(): void
   /** The counts of this worker have changed by so much. */
   count(changes: Count[]): void
   /** Appends a line to the audit log. Resolves when the line survives power loss. */

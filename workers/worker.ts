@@ -9,6 +9,9 @@ import type { ToPrimary, ToWorker } from './questions.ts'
 /** Time between two messages about counts, milliseconds. */
 const countMs = 10
 
+/** Time between two signs of life, milliseconds. */
+export const aliveMs = 1_000
+
 /** What a worker has of the other workers, through the primary. */
 export interface OtherWorkers {
   /** All workers together: what operators call them, their data directory, and how long they have run, seconds. */
@@ -48,6 +51,7 @@ export async function connectToPrimary() {
   const { config, counts, node, dataDir, uptime } = await primary.ask('begin')
   const begun = performance.now()
   own.count(counts)
+  setInterval(() => primary.tell('alive'), aliveMs).unref()
 
   const untold = new Map<string, number>()
   const siblings: OtherWorkers = {

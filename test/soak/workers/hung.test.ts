@@ -1,0 +1,61 @@
+import t from 'tap'
+import { connect } from '../../clients.ts'
+import { control, institutions, station } from '../../events.ts'
+import { until } from '../../nodes/fleet.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { areBack, startWorkers, workersOf } from './start-workers.ts'
+
+/*
+ * A worker that hangs is killed, and another starts.
+ */
+
+const [own = ''] = institutions
+const killed = 'a worker hangs, and is killed'
+
+t.test('a worker that hangs is replaced, and nothing is lost', { skip: withoutRedis }, async (t) => {
+  const { hub, ask, publisher, subscriber } = await startWorkers(t)
+  const suspended = await startWorkers(t)
+  const stays = { reconnectPeriod: 100, clean: false }
+  const player = await connect(t, hub, await subscriber('radio/#'), { ...stays, clientId: 'player' })
+  await player.client.subscribeAsync('radio/#', { qos: 1 })
+  let cameBack = 0
+  player.client.on('connect', ({ sessionPresent }) => {
+    if (sessionPresent) cameBack++
+  })
+  const [{ node = '' } = {}] = await ask<{ node: string }[]>('clients.list')
+  const hung = workersOf(hub).find((pid) => node.endsWith(`:${pid}`)) ?? 0
+  const login = await publisher([own])
+  let studio = await connect(t, hub, login)
+  const isAtPlayer = async () =>
+    (await ask<{ clientId: string; node: string }[]>('clients.list')).some(
+      (client) => client.clientId === studio.client.options.clientId && client.node === node,
+    )
+  if (await isAtPlayer()) studio = await connect(t, hub, login)
+  t.notOk(await isAtPlayer(), 'the publisher is at the other worker')
+
+  // This machine stands still for as long as the other hub waits for its worker.
+  const machine = [suspended.hub.pid, ...workersOf(suspended.hub)]
+  for (const pid of machine) process.kill(pid, 'SIGSTOP')
+  process.kill(hung, 'SIGSTOP')
+  const total = 50
+  for (let index = 0; index < total; index++) {
+    const event = { ...control(station()), name: `event-${index}` }
+    await studio.client.publishAsync(`inbox/${own}`, JSON.stringify(event), { qos: 1 })
+  }
+  for (let times = 0; times < 4; times++) await ask('status')
+  await until(() => areBack(hub, 1))
+  t.equal(hub.lines.filter(({ msg }) => msg === killed).length, 1)
+  await player.received.until(({ json }) => json.name === `event-${total - 1}`)
+  t.ok(cameBack > 0, 'the session was resumed')
+  const names = new Set(player.received.all.map(({ json }) => json.name))
+  t.same(
+    Array.from({ length: total }, (_, index) => `event-${index}`).filter((name) => !names.has(name)),
+    [],
+  )
+  t.equal(await hub.stop('SIGTERM'), 0)
+
+  for (const pid of machine) process.kill(pid, 'SIGCONT')
+  await until(async () => (await suspended.ask<{ workers?: unknown[] }>('status')).workers?.length === 2)
+  t.notOk(suspended.hub.messages.includes(killed), 'no worker of a suspended machine is killed')
+  t.notOk(suspended.hub.messages.includes('a worker ended, and starts again'))
+})
