@@ -7,6 +7,8 @@ export interface Client {
   readonly connection: MqttConnection
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>
+  /** The connection calls this when it is closed. */
+  readonly close: () => void
   /** Resolves when the client has gone, and the end of its session is stored. */
   served: Promise<void>
   session: Session | undefined
@@ -20,22 +22,24 @@ export interface Client {
 
 export type Clients = ReturnType<typeof createClients>
 
-/** All clients of this node. `byConnection` also finds a client whose connection is closed: its will may be due. */
+/** All clients of this node. `byConnection` also finds a client whose connection is closed. */
 export function createClients(metrics: Metrics) {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()
   return {
     open,
     add(connection: MqttConnection): Client {
+      let ended = () => {}
       const client: Client = {
         connection,
-        closed: new Promise((resolve) =>
-          connection.once('close', () => {
-            open.delete(client)
-            metrics.connections.dec()
-            resolve()
-          }),
-        ),
+        closed: new Promise((resolve) => {
+          ended = resolve
+        }),
+        close() {
+          open.delete(client)
+          metrics.connections.dec()
+          ended()
+        },
         served: Promise.resolve(),
         session: undefined,
         freeWillRoom: () => {},
