@@ -96,7 +96,8 @@ export const commands = {
       members.map(async (member) => {
         const { client } = member
         if (!client) return
-        member.tlsSession = client.tlsSession
+        // A client that has resumed a session may get no new one.
+        member.tlsSession = client.tlsSession ?? member.tlsSession
         if (loggedOut) await logOut(client)
         else await new Promise((resolve) => client.socket.once('close', resolve).destroy())
         member.client = undefined

@@ -1,4 +1,5 @@
 import { joinCrowd } from '../delivery.ts'
+import type { Peer } from '../peers/peer.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { alternately, chosen, onStage, type System } from '../stage.ts'
 
@@ -31,7 +32,7 @@ export const connect: Scenario = {
         for (const resume of [false, true]) {
           const runs = await alternately(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
             await crowd.ask('leave', {})
-            await new Promise((resolve) => setTimeout(resolve, 300))
+            await untilQuiet(peer)
             const before = await peer.usage()
             const back = await crowd.ask('comeBack', { resume, atOnce })
             const after = await peer.usage()
@@ -53,3 +54,18 @@ export const connect: Scenario = {
     return samples
   },
 }
+
+/** Resolves when a peer has nothing left to do: the end of the former connections must not count. */
+async function untilQuiet(peer: Pick<Peer, 'usage'>): Promise<void> {
+  const usedMs = async () => (await peer.usage()).cpuMs
+  for (let before = await usedMs(), used = Infinity; used > quietShare * lookMs; ) {
+    await new Promise((resolve) => setTimeout(resolve, lookMs))
+    const now = await usedMs()
+    used = now - before
+    before = now
+  }
+}
+
+/** A peer that uses less than this share of a core between two looks is quiet. Milliseconds between looks. */
+const quietShare = 0.05
+const lookMs = 500
