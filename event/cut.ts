@@ -4,8 +4,6 @@
  */
 export function cut(text: string, limit: number): string {
   if (text.length < limit) return text
-  const end = endsInHalf.test(text.slice(0, limit)) ? limit - 1 : limit
-  return text.slice(0, end)
+  const last = text.charCodeAt(limit - 1)
+  return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit)
 }
-
-const endsInHalf = /[\ud800-\udbff]$/

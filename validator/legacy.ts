@@ -198,7 +198,7 @@ function settlementOf(
   const of = isPublished ? { livestreams: [...withTopic] } : {}
   const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
   const described = describeAnswer(request, arrival, outcome, event, { errors, warnings, id, ...of })
-  const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: withTopic }
+  const accepted = { event: stored, id, kind, time, payload, institutionId, livestreamIds: withTopic }
   return {
     id,
     messages: [

@@ -272,7 +272,7 @@ function complete(
     }),
     messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: arrival.at }),
     source: { payload: received, value: event, creator: decision.creator },
-    accepted: { event, id, kind, payload, institutionId, livestreamIds },
+    accepted: { event, id, kind, time, payload, institutionId, livestreamIds },
   }
 }
 

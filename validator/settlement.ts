@@ -27,6 +27,8 @@ export interface Accepted {
   event: HubEvent
   id: string
   kind: EventKind
+  /** Event time, milliseconds since the epoch. */
+  time: number
   /** The event as JSON: the payload of its messages. */
   payload: Buffer
   institutionId: string

@@ -98,15 +98,16 @@ export function createLoops() {
   let moment = 0
 
   return {
+    /** Whether an event of a livestream may be a round of a loop now, whatever its item is. That is rare. */
+    mayLoop: (livestreamId: string): boolean =>
+      lines.get(livestreamId)?.plays.some(({ rounds }) => rounds >= loopRounds - 1) ?? false,
+
     /** The rounds of loops that an event of these livestreams would be now. Changes nothing. */
     roundsOf(item: Item | undefined, livestreamIds: readonly string[], now: number): Round[] {
       if (!item) return []
       const found: Round[] = []
       for (const livestreamId of livestreamIds) {
-        // Most items are new on their livestream.
-        const plays = lines.get(livestreamId)?.plays ?? []
-        const again = item.keys.filter((key) => plays.some((play) => play.key === key))
-        const judged = again.map((key) => judge(key, livestreamId, { now, moment: moment + 1 }))
+        const judged = item.keys.map((key) => judge(key, livestreamId, now, moment + 1))
         const [round] = judged.flatMap(loopOf)
         if (round) found.push({ livestreamId, ...round })
       }
@@ -126,17 +127,17 @@ export function createLoops() {
       if (!item) return []
       if (!isContinued) moment++
       // All before the first is noted: what an event says of one livestream did not come before it on another.
-      const judged = livestreamIds.flatMap((livestreamId) =>
-        item.keys.map((key) => ({ livestreamId, key, ...judge(key, livestreamId, { now, moment }) })),
-      )
-      const found = new Set<string>()
+      const judged: JudgedPlay[] = []
+      for (const livestreamId of livestreamIds)
+        for (const key of item.keys) judged.push(judge(key, livestreamId, now, moment))
+      const found: string[] = []
       for (const one of judged) {
         take(one, item.lengthMs, now)
         if (!one.isOwnRepeat) notePublication(one, now)
         for (const { after } of loopOf(one))
-          if (mark(one.livestreamId, after, now)) found.add(one.livestreamId)
+          if (mark(one.livestreamId, after, now)) found.push(one.livestreamId)
       }
-      return [...found]
+      return found
     },
 
     /** Whether a livestream plays in a loop. */
@@ -155,45 +156,39 @@ export function createLoops() {
   }
 
   /** What an event of an item on a livestream is, after all earlier events. */
-  function judge(
-    key: string,
-    livestreamId: string,
-    { now, moment }: { now: number; moment: number },
-  ): JudgedPlay {
+  function judge(key: string, livestreamId: string, now: number, moment: number): JudgedPlay {
     const line = lines.get(livestreamId)
     const play = line?.plays.find((play) => play.key === key)
     const other = lastOfOthers(items.get(key), livestreamId, moment)
     const root = other && now - other.at <= followsWithinMs ? other.root : moment
-    if (!line || !play || now - play.at > play.withinMs) return { root, rounds: 0, repeats: 0 }
-    const { rounds, repeats } = play
+    const judged: JudgedPlay = { livestreamId, key, root, rounds: 0, repeats: 0, isOwnRepeat: false }
+    if (!line || !play || now - play.at > play.withinMs) return judged
     const sinceMs = now - play.at
-    if (line.repeatsMs !== undefined && sinceMs >= line.repeatsMs / 2)
-      return { play, root, rounds, repeats, isOwnRepeat: true }
-    if (other && other.moment > play.moment) {
-      if (root > play.moment) return { play, root, rounds, repeats: 0 }
-      return { play, root, rounds: rounds + 1, repeats: 0, after: other.livestreamId }
+    judged.play = play
+    judged.rounds = play.rounds
+    if (line.repeatsMs !== undefined && sinceMs >= line.repeatsMs / 2) {
+      judged.repeats = play.repeats
+      judged.isOwnRepeat = true
+    } else if (!other || other.moment <= play.moment) {
+      judged.repeats = sinceMs >= fastestRepeatMs ? play.repeats + 1 : play.repeats
+      judged.sinceMs = sinceMs
+    } else if (root <= play.moment) {
+      judged.rounds++
+      judged.after = other.livestreamId
     }
-    return { play, root, rounds, repeats: sinceMs >= fastestRepeatMs ? repeats + 1 : repeats, sinceMs }
+    return judged
   }
 
-  function take(
-    judged: JudgedPlay & { livestreamId: string; key: string },
-    lengthMs: number,
-    at: number,
-  ): void {
+  function take(judged: JudgedPlay, lengthMs: number, at: number): void {
     const { livestreamId, key, rounds, repeats, sinceMs, play } = judged
     const line = lines.get(livestreamId) ?? { plays: [] }
     if (repeats >= ownRepeats && sinceMs !== undefined) line.repeatsMs = sinceMs
     const within = Math.min(Math.max(lengthMs, play?.withinMs ?? 0, withinMs.least), withinMs.most)
-    const others = line.plays.filter((other) => other.key !== key && at - other.at <= other.withinMs)
-    line.plays = [{ key, moment, at, withinMs: within, rounds, repeats }, ...others].slice(0, mostPlays)
+    line.plays[placeOf(key, line.plays)] = { key, moment, at, withinMs: within, rounds, repeats }
     lines.set(livestreamId, line)
   }
 
-  function notePublication(
-    { key, livestreamId, root }: JudgedPlay & { key: string; livestreamId: string },
-    at: number,
-  ): void {
+  function notePublication({ key, livestreamId, root }: JudgedPlay, at: number): void {
     const known = items.get(key)
     const other = known?.last.livestreamId === livestreamId ? known.other : known?.last
     items.set(key, { last: { livestreamId, moment, at, root }, other })
@@ -209,6 +204,8 @@ export function createLoops() {
 }
 
 interface JudgedPlay {
+  livestreamId: string
+  key: string
   /** The earlier event of the same play on the livestream. */
   play?: Play
   /** Of the event, as of a `Publication`. */
@@ -218,7 +215,7 @@ interface JudgedPlay {
   /** The event is an echo of this livestream. */
   after?: string
   /** The livestream repeats its items by itself: the event says nothing. */
-  isOwnRepeat?: true
+  isOwnRepeat: boolean
   /** The livestream has repeated the item after this time with nobody in between, milliseconds. */
   sinceMs?: number
 }
@@ -227,13 +224,22 @@ function loopOf({ rounds, after }: JudgedPlay): { rounds: number; after: string 
   return after !== undefined && rounds >= loopRounds ? [{ rounds, after }] : []
 }
 
+/** Where a play of an item goes: in place of its earlier one, or of the oldest where there are too many. */
+function placeOf(key: string, plays: readonly Play[]): number {
+  const place = plays.findIndex((play) => play.key === key)
+  if (place >= 0) return place
+  if (plays.length < mostPlays) return plays.length
+  return plays.findIndex(({ moment }) => plays.every((other) => moment <= other.moment))
+}
+
 /** The last publication of an item by another livestream, before a moment. */
 function lastOfOthers(
   item: Publications | undefined,
   livestreamId: string,
   moment: number,
 ): Publication | undefined {
-  return [item?.last, item?.other].find(
-    (one) => one && one.livestreamId !== livestreamId && one.moment < moment,
-  )
+  if (!item) return undefined
+  const { last, other } = item
+  if (last.livestreamId !== livestreamId && last.moment < moment) return last
+  return other && other.livestreamId !== livestreamId && other.moment < moment ? other : undefined
 }

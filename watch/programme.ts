@@ -1,8 +1,8 @@
 import { cut } from '../event/cut.ts'
-import { parseInstant } from '../event/format.ts'
 import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { TrackEvent } from '../event/kinds/track.ts'
 import { maxClockDifference } from '../event/warnings.ts'
+import type { Accepted } from '../validator/settlement.ts'
 import { createNewestMap } from './newest-map.ts'
 
 /** What is counted of the events of a livestream. */
@@ -72,46 +72,42 @@ export function createProgramme() {
 
   return {
     /**
-     * What to count of an event that an institution published now. `isInterrupted`: the hub could get no events for a
-     * while before, so it has no gap.
+     * Counts an event that an institution published now. `time`: what the event says, milliseconds since the epoch.
+     * `isInterrupted`: the hub could get no events for a while before, so it has no gap.
      */
     count(
+      counts: Counts,
       livestreamId: string,
-      event: HubEvent,
-      kind: EventKind,
-      circumstances: { institutionId: string; now: number; isInterrupted: boolean },
-    ): Counts {
-      const counts = emptyCounts()
-      counts.sums.events = 1
-      if (!isTrack(event, kind)) return counts
-      const { institutionId, now, isInterrupted } = circumstances
+      { event, kind, time, institutionId }: Pick<Accepted, 'event' | 'kind' | 'time' | 'institutionId'>,
+      { now, isInterrupted }: { now: number; isInterrupted: boolean },
+    ): void {
+      counts.sums.events++
+      if (!isTrack(event, kind)) return
       const last = lines.get(livestreamId)
       const line = last?.institutionId === institutionId ? last : undefined
       const itemId = itemIdOf(event)
       if (!kind.isNow) {
         if (line && line.itemId !== itemId && line.announced[0] !== itemId)
           line.announced = [itemId, ...line.announced].slice(0, 2)
-        return counts
+        return
       }
-      const told = parseInstant(event.start) ?? now
       // A start far ahead must not make all others late.
-      const start = Math.min(told, now + gapMs)
+      const start = Math.min(time, now + gapMs)
       // Whatever its times say, it is on air now.
       const end = Math.max(start + event.length * 1000, now)
       if (line?.itemId === itemId) {
         line.end = Math.max(line.end, end)
-        return counts
+        return
       }
       // What came late is not on air any more.
-      if (line && start < line.start) return counts
-      countElement(counts, event, now - told)
+      if (line && start < line.start) return
+      countElement(counts, event, now - time)
       if (line) {
         if (!isInterrupted) countGap(counts, line.end, start)
         countAnnouncement(counts, line, itemId)
       }
       const announced = stillAhead(line?.announced ?? [], itemId)
       lines.set(livestreamId, { institutionId, itemId, start, end, announced })
-      return counts
     },
   }
 }
@@ -125,34 +121,38 @@ export function emptyCounts(): Counts {
 /** Adds counts to others, in place. */
 export function add(counts: Counts, { sums, longest }: Counts): void {
   for (const name of sumNames) counts.sums[name] += sums[name]
-  if (longest.length === 0) return
-  counts.longest = [...counts.longest, ...longest].sort((a, b) => b.minutes - a.minutes).slice(0, mostGaps)
+  addGaps(counts, longest)
+}
+
+function addGaps(counts: Counts, more: readonly Gap[]): void {
+  if (more.length === 0) return
+  counts.longest = [...counts.longest, ...more].sort((a, b) => b.minutes - a.minutes).slice(0, mostGaps)
 }
 
 function countElement({ sums }: Counts, event: TrackEvent, behindMs: number): void {
-  sums.elements = 1
-  if (behindMs > maxClockDifference) sums.late = 1
+  sums.elements++
+  if (behindMs > maxClockDifference) sums.late++
   if (event.type !== 'music') return
-  sums.music = 1
-  if (isBlank(event.isrc)) sums.withoutIsrc = 1
-  if (isBlank(event.artist)) sums.withoutArtist = 1
+  sums.music++
+  if (isBlank(event.isrc)) sums.withoutIsrc++
+  if (isBlank(event.artist)) sums.withoutArtist++
   const hasCover = event.media?.some(({ type, isFallback }) => type === 'cover' && isFallback !== true)
-  if (hasCover !== true) sums.withoutCover = 1
+  if (hasCover !== true) sums.withoutCover++
 }
 
 function countGap(counts: Counts, end: number, start: number): void {
   if (start - end <= gapMs) return
   const minutes = Math.round((start - end) / 60_000)
-  counts.sums.gaps = 1
-  counts.sums.gapMinutes = minutes
-  counts.longest = [{ from: end, minutes }]
+  counts.sums.gaps++
+  counts.sums.gapMinutes += minutes
+  addGaps(counts, [{ from: end, minutes }])
 }
 
 function countAnnouncement({ sums }: Counts, { announced }: ProgrammeLine, itemId: string): void {
   if (announced.length === 0) return
-  sums.announced = 1
+  sums.announced++
   // A playout may send what comes behind an element before the element itself.
-  if (announced.includes(itemId)) sums.cameTrue = 1
+  if (announced.includes(itemId)) sums.cameTrue++
 }
 
 /** What was announced later than the item that plays now. */

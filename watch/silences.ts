@@ -38,16 +38,15 @@ export async function openSilences(parts: {
 }) {
   const { store, isLeader, isCutOff, clock, log } = parts
   const silence = createSilence()
-  /** When the livestreams whose record has changed were last written, milliseconds since the epoch. */
+  /** The livestreams with a record, and when the last event that it tells of was accepted, milliseconds since the epoch. */
   const written = new Map<string, number>()
-  const changed = new Set<string>()
   let lookedAt = clock()
   let timer: NodeJS.Timeout | undefined
   let writing: Promise<void> = Promise.resolve()
   for await (const [key, value] of store.range(prefix)) {
     const { institutionId, gaps, hour, since, at }: StoredHeard = JSON.parse(value.toString())
     const read = readGaps(gaps, hour)
-    written.set(idIn(key), lookedAt)
+    written.set(idIn(key), at)
     if (read) silence.restore(idIn(key), { institutionId, gaps: read, since, at }, lookedAt)
   }
 
@@ -62,10 +61,7 @@ export async function openSilences(parts: {
     /** Notes an event of any node. */
     published(livestreamIds: readonly string[], institutionId: string): void {
       for (const livestreamId of livestreamIds) {
-        const wasSilent = silence.published(livestreamId, institutionId, clock())
-        if (!written.has(livestreamId)) written.set(livestreamId, clock())
-        changed.add(livestreamId)
-        if (wasSilent && isLeader())
+        if (silence.published(livestreamId, institutionId, clock()) && isLeader())
           log.info({ livestream: livestreamId, institution: institutionId }, 'a livestream speaks again')
       }
     },
@@ -98,7 +94,7 @@ export async function openSilences(parts: {
     /** Writes what is not written yet. */
     async close(): Promise<void> {
       clearInterval(timer)
-      if (isLeader()) write([...changed])
+      if (isLeader()) write(unwritten(0))
       await writing
     },
   }
@@ -109,17 +105,24 @@ export async function openSilences(parts: {
     lookedAt = now
     const found = silence.look(now)
     const gone = [...written.keys()].filter((id) => silence.get(id) === undefined)
-    for (const id of gone) {
-      written.delete(id)
-      changed.delete(id)
-    }
+    for (const id of gone) written.delete(id)
     if (!isLeader()) return
     for (const livestreamId of found) {
       const { institutionId = '', at = 0 } = silence.get(livestreamId) ?? {}
       const lastAt = new Date(at).toISOString()
       log.warn({ livestream: livestreamId, institution: institutionId, lastAt }, 'a livestream is silent')
     }
-    write([...changed].filter((id) => now - (written.get(id) ?? 0) >= writeMs).concat(found, gone))
+    write(unwritten(writeMs).concat(found, gone))
+  }
+
+  /** The livestreams with events that no record tells of, the last of them at least so many milliseconds later. */
+  function unwritten(ms: number): string[] {
+    const ids: string[] = []
+    for (const [id, { since, at }] of silence.all()) {
+      const known = written.get(id)
+      if (at !== known && Math.abs(at - (known ?? since)) >= ms) ids.push(id)
+    }
+    return ids
   }
 
   /** Writes one after the other, so that an older record never replaces a newer one. Never rejects. */
@@ -127,10 +130,10 @@ export async function openSilences(parts: {
     for (let from = 0; from < livestreamIds.length; from += perCommit) {
       const ids = livestreamIds.slice(from, from + perCommit)
       writing = writing.then(async () => {
-        const changes = ids.flatMap((id) => changeOf(id, silence.get(id)))
+        const changes = ids.map((id) => changeOf(id, silence.get(id)))
         for (const id of ids) {
-          changed.delete(id)
-          if (silence.get(id)) written.set(id, clock())
+          const heard = silence.get(id)
+          if (heard) written.set(id, heard.at)
         }
         await store
           .commit(changes)

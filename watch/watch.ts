@@ -1,5 +1,5 @@
 import type { ErrorItem } from '../event/error.ts'
-import { type EventKind, eventKinds, type HubEvent } from '../event/kind.ts'
+import { eventKinds, type HubEvent } from '../event/kind.ts'
 import { radioTopic } from '../event/topic.ts'
 import type { Entry } from '../journal/entry.ts'
 import { institutionOf, readObject } from '../journal/history/event-row.ts'
@@ -45,8 +45,6 @@ export async function openWatch(
   const loops = parts.loops === 'warn' ? createLoops() : undefined
   /** The last message of another node: an event has a message for each of its livestreams. */
   let last: { payload: Buffer; event: HubEvent; item: ReturnType<typeof itemOf> } | undefined
-  /** An event is asked about before it is stored, and noted when it is. */
-  const items = new WeakMap<HubEvent, ReturnType<typeof itemOf>>()
   const refusedListeners: ((institutionId: string, errors: readonly ErrorItem[]) => void)[] = []
   parts.onAppended(heard)
   parts.onEach(reported)
@@ -65,18 +63,16 @@ export async function openWatch(
     /** For the pipeline of this node. */
     pipeline: {
       roundsOf({ event, kind, livestreamIds }) {
-        if (!loops || !kind.isNow) return []
-        const item = itemOf(event)
-        items.set(event, item)
-        return loops.roundsOf(item, livestreamIds, clock())
+        if (!loops || !kind.isNow || !livestreamIds.some(loops.mayLoop)) return []
+        return loops.roundsOf(itemOf(event), livestreamIds, clock())
       },
 
-      published({ event, kind, livestreamIds, institutionId }, isRepetition) {
-        if (!isRepetition && isCounting()) count(event, kind, livestreamIds, institutionId)
+      published(accepted, isRepetition) {
+        const { event, kind, livestreamIds, institutionId } = accepted
+        if (!isRepetition && isCounting()) for (const id of livestreamIds) count(id, accepted)
         silences.published(livestreamIds, institutionId)
         if (!loops || !kind.isNow) return
-        const item = items.has(event) ? items.get(event) : itemOf(event)
-        for (const livestreamId of loops.published(item, livestreamIds, clock())) {
+        for (const livestreamId of loops.published(itemOf(event), livestreamIds, clock())) {
           const mark = loops.markOf(livestreamId, clock())
           log.warn(
             { livestream: livestreamId, with: mark?.with },
@@ -126,7 +122,8 @@ export async function openWatch(
     weekOf: weekly.of,
   }
 
-  function heard({ topic, stream, payload, institutionId, isReport, isRepetition }: Entry): void {
+  function heard(entry: Entry): void {
+    const { topic, stream, payload, institutionId, isReport, isRepetition, at } = entry
     if (isReport || stream === undefined || institutionId === undefined) return
     const isCounted = isCounting() && !isRepetition
     const isNow = loops !== undefined && nowKind !== undefined && topic === radioTopic(stream, nowKind)
@@ -137,7 +134,8 @@ export async function openWatch(
         last = { payload, event, item: isNow ? itemOf(event) : undefined }
       }
       const kind = isCounted ? eventKinds.find((kind) => topic === radioTopic(stream, kind)) : undefined
-      if (kind) count(last.event, kind, [stream], institutionId)
+      const { time = at } = entry.queue
+      if (kind) count(stream, { event: last.event, kind, time, institutionId })
     }
     silences.published([stream], institutionId)
     if (isNow) loops.published(last?.item, [stream], clock(), isContinued)
@@ -161,12 +159,9 @@ export async function openWatch(
     return programme !== undefined
   }
 
-  function count(event: HubEvent, kind: EventKind, livestreamIds: readonly string[], institutionId: string) {
-    for (const id of livestreamIds) {
-      const circumstances = { institutionId, now: clock(), isInterrupted: silences.isInterrupted(id) }
-      const counts = programme?.count(id, event, kind, circumstances)
-      if (counts) weekly.published(id, institutionId, counts)
-    }
+  function count(id: string, of: Parameters<Programme['count']>[2]): void {
+    const circumstances = { now: clock(), isInterrupted: silences.isInterrupted(id) }
+    programme?.count(weekly.countsOf(id, of.institutionId), id, of, circumstances)
   }
 }
 

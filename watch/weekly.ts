@@ -47,6 +47,8 @@ export function createWeekly(parts: {
   const ofLivestreams = createSums({ store, prefix: counted, add, read: readCounts })
   const ofInstitutions = createSums({ store, prefix: refused, add: addRefusals, read: readRefusals })
   let week = weekOf(clock())
+  /** Where the records of institutions are in this week: strings made once, because each event asks. */
+  const places = new Map<string, string>()
   /** Name of the week in which records that are too old were removed last. */
   let removedIn = ''
   let writing: Promise<void> = Promise.resolve()
@@ -57,15 +59,14 @@ export function createWeekly(parts: {
       timer = setInterval(() => void write(), writeMs).unref()
     },
 
-    /** Adds what is to count of an event of a livestream. */
-    published(livestreamId: string, institutionId: string, counts: Counts): void {
-      ofLivestreams.add(`${current().name} ${institutionId} ${livestreamId}`, counts)
-    },
+    /** What is counted of a livestream now. The next event gets others: add to them at once. */
+    countsOf: (livestreamId: string, institutionId: string): Counts =>
+      ofLivestreams.of(placeNow(institutionId), livestreamId),
 
     /** Counts a refused event of an institution, by the codes of its errors. */
     refused(institutionId: string, codes: readonly string[]): void {
       const once = Object.fromEntries(codes.map((code) => [code, 1]))
-      ofInstitutions.add(`${current().name} ${institutionId}`, { events: 1, codes: once })
+      addRefusals(ofInstitutions.of(placeNow(institutionId), ''), { events: 1, codes: once })
     },
 
     /**
@@ -75,7 +76,7 @@ export function createWeekly(parts: {
     async of(week: Week, institutionId: string): Promise<WeekOfInstitution | undefined> {
       if (week.from < oldest().from) return undefined
       await write()
-      const place = pathOf(`${week.name} ${institutionId}`)
+      const place = placeOf(week, institutionId)
       const livestreams = new Map<string, Counts>()
       for await (const [key, value] of store.range(`${counted}${place}/`))
         livestreams.set(decodeURIComponent(key.slice(key.lastIndexOf('/') + 1)), readCounts(value))
@@ -91,8 +92,16 @@ export function createWeekly(parts: {
 
   function current(): Week {
     const now = clock()
-    if (now < week.from || now >= week.to) week = weekOf(now)
+    if (now < week.from || now >= week.to) {
+      week = weekOf(now)
+      places.clear()
+    }
     return week
+  }
+
+  function placeNow(institutionId: string): string {
+    const week = current()
+    return madeFor(places, institutionId, () => placeOf(week, institutionId))
   }
 
   function oldest(): Week {
@@ -117,10 +126,17 @@ export function createWeekly(parts: {
     for (const prefix of [counted, refused]) {
       const keys: string[] = []
       for await (const [key] of store.range(prefix, { before: oldest().name })) keys.push(key)
-      for (const some of inParts(keys)) await store.commit(some.map((key) => ({ del: key })))
+      for (let from = 0; from < keys.length; from += perCommit)
+        await store.commit(keys.slice(from, from + perCommit).map((key) => ({ del: key })))
     }
     removedIn = current().name
   }
+}
+
+interface Waiting<Sum> {
+  place: string
+  id: string
+  sum: Sum
 }
 
 /** Sums that wait to be added to records of the store. If the outcome of a commit is unknown, they may count twice. */
@@ -134,34 +150,36 @@ function createSums<Sum>(parts: {
   read: (value: Buffer | undefined) => Sum
 }) {
   const { store, prefix, read } = parts
-  /** By what the key of the record is made of, with spaces in between: it is made only to be written. */
-  let waiting = new Map<string, Sum>()
+  /** By the place of an institution, and what its record there is named by: '', or a livestream. */
+  let waiting = new Map<string, Map<string, Sum>>()
 
   return {
-    add,
+    of,
 
     /** Adds all to the records. Rejects if the store fails: then the rest goes on waiting. */
     async write(): Promise<void> {
-      const taken = waiting
+      const taken = [...waiting].flatMap(([place, sums]) =>
+        [...sums].map(([id, sum]) => ({ place, id, sum })),
+      )
       waiting = new Map()
       try {
-        for (const some of inParts([...taken])) {
-          await addToRecords(some)
-          for (const [name] of some) taken.delete(name)
+        while (taken.length > 0) {
+          await addToRecords(taken.slice(0, perCommit))
+          taken.splice(0, perCommit)
         }
       } finally {
-        for (const [name, sum] of taken) add(name, sum)
+        for (const { place, id, sum } of taken) parts.add(of(place, id), sum)
       }
     },
   }
 
-  function add(name: string, more: Sum): void {
-    const sum = waiting.get(name)
-    if (sum) parts.add(sum, more)
-    else waiting.set(name, more)
+  /** What waits to be added to a record. */
+  function of(place: string, id: string): Sum {
+    const sums = madeFor(waiting, place, () => new Map<string, Sum>())
+    return madeFor(sums, id, () => read(undefined))
   }
 
-  async function addToRecords(sums: readonly (readonly [name: string, sum: Sum])[]): Promise<void> {
+  async function addToRecords(sums: readonly Waiting<Sum>[]): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
         await store.commit(await Promise.all(sums.map(changeOf)))
@@ -172,8 +190,8 @@ function createSums<Sum>(parts: {
     }
   }
 
-  async function changeOf([name, more]: readonly [name: string, sum: Sum]): Promise<Change> {
-    const key = prefix + pathOf(name)
+  async function changeOf({ place, id, sum: more }: Waiting<Sum>): Promise<Change> {
+    const key = prefix + place + (id === '' ? '' : `/${encodeURIComponent(id)}`)
     const value = await store.get(key)
     const sum = read(value)
     parts.add(sum, more)
@@ -198,11 +216,15 @@ function addRefusals(sum: Refusals, { events, codes }: Refusals): void {
   for (const [code, count] of Object.entries(codes)) sum.codes[code] = (sum.codes[code] ?? 0) + count
 }
 
-/** Ids have no spaces. */
-function pathOf(names: string): string {
-  return names.split(' ').map(encodeURIComponent).join('/')
+/** The value of a key, made when it is asked for first. */
+function madeFor<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
+  const known = map.get(key)
+  if (known !== undefined) return known
+  const made = make()
+  map.set(key, made)
+  return made
 }
 
-function* inParts<One>(all: readonly One[]): Generator<readonly One[]> {
-  for (let from = 0; from < all.length; from += perCommit) yield all.slice(from, from + perCommit)
+function placeOf({ name }: Week, institutionId: string): string {
+  return `${encodeURIComponent(name)}/${encodeURIComponent(institutionId)}`
 }

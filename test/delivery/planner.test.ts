@@ -41,7 +41,7 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
         const { event: name, id } = event as { event: string; id: string }
         const kind = kindByName.get(name)
         if (!kind) throw new Error(`${name} is no event`)
-        const accepted = { event: event as HubEvent, id, kind, institutionId, livestreamIds }
+        const accepted = { event: event as HubEvent, id, kind, time: 0, institutionId, livestreamIds }
         plan({ ...accepted, payload: Buffer.from('') }, { once: () => [], isRepeatedWhole })
         return planned.flatMap(({ scope, content, queues }) =>
           queues.map((queue) => `${'nth' in content ? content.nth : '?'} ${scope} ${queue}`),

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { eventKinds, type HubEvent } from '../../event/kind.ts'
-import { add, createProgramme, emptyCounts, type Sums } from '../../watch/programme.ts'
+import { createProgramme, emptyCounts, type Sums } from '../../watch/programme.ts'
 import { data, playing, station } from '../events.ts'
 
 /* What weekly reports count of the events of a livestream (open.md §7). Time is simulated. */
@@ -13,12 +13,13 @@ function livestream() {
   const programme = createProgramme()
   const total = emptyCounts()
   let institutionId = 'urn:one'
-  const told = (kind: string, at: number, fields: object, isInterrupted = false) => {
+  const told = (kind: string, at: number, fields: Record<string, unknown>, isInterrupted = false) => {
     const event: HubEvent = JSON.parse(JSON.stringify(fields))
     const row = eventKinds.find(({ name }) => name === event.event)
     if (!row) throw new Error(`no kind ${kind}`)
-    const circumstances = { institutionId, now: monday + at * minutes, isInterrupted }
-    add(total, programme.count('urn:a', event, row, circumstances))
+    const time = Date.parse(String(fields.start))
+    const circumstances = { now: monday + at * minutes, isInterrupted }
+    programme.count(total, 'urn:a', { event, kind: row, time, institutionId }, circumstances)
   }
   const track = (at: number, id: string, more: Record<string, unknown> = {}) =>
     playing(station(), {

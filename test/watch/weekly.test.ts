@@ -1,7 +1,7 @@
 import pino from 'pino'
 import t from 'tap'
 import { readWeek, weekBeside, weekOf } from '../../event/week.ts'
-import { emptyCounts, type Sums } from '../../watch/programme.ts'
+import { add, emptyCounts, type Sums } from '../../watch/programme.ts'
 import { createWeekly } from '../../watch/weekly.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
@@ -28,7 +28,7 @@ function open(store = createMemoryStore(), { isLeader = true } = {}) {
       now = at
     },
     publish: (livestream: string, sums: Partial<Sums> = {}, institution = house) =>
-      weekly.published(livestream, institution, { ...counts(sums) }),
+      add(weekly.countsOf(livestream, institution), counts(sums)),
     async shown(week = weekOf(now), institution = house) {
       const { livestreams, refusals } = (await weekly.of(week, institution)) ?? {}
       return {
