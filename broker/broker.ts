@@ -30,6 +30,7 @@ import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
 import { createPacketTrace } from './packet-trace.ts'
 import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
+import { createCleanSessions } from './session/clean-sessions.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
 import { createLocalSessions } from './session/local-sessions.ts'
 import { openProgress } from './session/progress.ts'
@@ -86,7 +87,7 @@ export async function createBroker(parts: BrokerParts) {
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
   const clients = createClients(metrics)
   const opened = await openSessions(parts, clients)
-  const { hubTime, known, sessions, returning, claims, grants, rules, stored, progress } = opened
+  const { hubTime, known, clean, sessions, returning, claims, grants, rules, stored, progress } = opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
@@ -126,7 +127,7 @@ export async function createBroker(parts: BrokerParts) {
   const sweeping = createSweeping({ hubTime, retained, trimming, sessions, log, metrics })
 
   return {
-    ...createOperating({ store, sessions, known, returning, retained, clients, nodes, calls }),
+    ...createOperating({ store, sessions, known, clean, returning, retained, clients, nodes, calls }),
     journal,
     history,
     retained,
@@ -224,7 +225,8 @@ async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients)
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
   const sequences = createSequences(clock, nodes)
   const local = createLocalSessions(routes, bridges, hubTime)
-  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
+  const clean = createCleanSessions({ store, nodes })
+  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds, clean })
   const progress = await openProgress({
     store,
     nodes,
@@ -253,10 +255,10 @@ async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients)
     clock,
     metrics,
   })
-  const stored = createStoredSessions({ store, records, known, local, outgoing })
-  const ended = createEndedSessions({ isLeader, known, progress, stored })
-  const sessions = createSessions({ known, local, records, stored, ended, reading })
-  const takeOver = createTakeOver({ local, known, clients, calls })
+  const stored = createStoredSessions({ store, records, known, local, outgoing, clean })
+  const ended = createEndedSessions({ isLeader, known, progress, stored, clean })
+  const sessions = createSessions({ known, local, records, stored, ended, reading, clean })
+  const takeOver = createTakeOver({ local, known, clients, calls, clean, nodes })
   const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
   const grants = createGrants({ routes, journal, storeSession: stored.store })
   const imported = createImportedSessions({
@@ -265,6 +267,7 @@ async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients)
     known,
     local,
     records,
+    clean,
     claims,
     rules,
     clock,
@@ -274,6 +277,7 @@ async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients)
   return {
     hubTime,
     known,
+    clean,
     local,
     sessions,
     returning,

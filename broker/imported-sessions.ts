@@ -6,6 +6,7 @@ import { ConditionFailed, type Store } from '../store/store.ts'
 import type { Qos } from './connection/protocol.ts'
 import type { Denial, FilterRules } from './filter-rules.ts'
 import type { Claims } from './login/claim.ts'
+import type { CleanSessions } from './session/clean-sessions.ts'
 import type { KnownSessions } from './session/known-sessions.ts'
 import type { LocalSessions } from './session/local-sessions.ts'
 import { type Records, recordChanges, type SessionRecord } from './session/session-record.ts'
@@ -35,12 +36,13 @@ export function createImportedSessions(parts: {
   known: KnownSessions
   local: LocalSessions
   records: Records
+  clean: CleanSessions
   claims: Claims
   rules: FilterRules
   clock: () => number
   maxClientId: number
 }) {
-  const { store, journal, known, local, records, claims, rules, clock, maxClientId } = parts
+  const { store, journal, known, local, records, clean, claims, rules, clock, maxClientId } = parts
 
   return {
     /**
@@ -77,7 +79,10 @@ export function createImportedSessions(parts: {
         subscriptions: filters.map(([filter, qos]) => [filter, qos, startOf(filter)]),
       })
       try {
-        await store.commit(recordChanges(record, undefined, records.areChecked))
+        await store.commit([
+          ...recordChanges(record, undefined, records.areChecked),
+          ...clean.removalOf(clientId),
+        ])
       } catch (error) {
         if (error instanceof ConditionFailed) return false
         throw error

@@ -13,6 +13,7 @@ import {
   toRetainedView,
   toSessionView,
 } from './operators-view.ts'
+import type { CleanSessions } from './session/clean-sessions.ts'
 import type { KnownSession, KnownSessions } from './session/known-sessions.ts'
 import type { Returning } from './session/returning.ts'
 import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
@@ -26,6 +27,7 @@ interface OperatingParts {
   store: Store
   sessions: Sessions
   known: KnownSessions
+  clean: CleanSessions
   returning: Returning
   retained: RetainedMessages
   clients: Clients
@@ -36,12 +38,13 @@ interface OperatingParts {
 /** Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions. */
 export function createOperating(parts: OperatingParts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
+  const nodeWith = createNodeWith(parts)
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
   calls.serve('subscribers', (livestreams) => subscribersHere(livestreams as string[]))
 
   return {
-    ...createEnding(parts),
+    ...createEnding(parts, nodeWith),
 
     /** The clients that are logged in. */
     async clients(): Promise<ClientView[]> {
@@ -62,8 +65,8 @@ export function createOperating(parts: OperatingParts) {
     /** Counts the persistent sessions of all nodes. */
     sessionCounts(): { connected: number; away: number } {
       const counts = { connected: 0, away: 0 }
-      for (const { clean, disconnectedAt } of known.values()) {
-        if (!clean) counts[disconnectedAt === undefined ? 'connected' : 'away']++
+      for (const { disconnectedAt } of known.values()) {
+        counts[disconnectedAt === undefined ? 'connected' : 'away']++
       }
       return counts
     },
@@ -71,11 +74,7 @@ export function createOperating(parts: OperatingParts) {
     /** All sessions, connected or not. */
     async sessionList(): Promise<SessionView[]> {
       const figures = await allFigures()
-      const views: SessionView[] = []
-      for (const session of known.values()) {
-        const connected = figures.get(session.clientId)
-        if (connected) views.push(viewOf(session, connected))
-      }
+      const views = [...figures.values()].map(connectedView)
       for await (const [, value] of store.range(recordPrefix)) {
         const record = readRecord(value)
         const session = known.get(record.clientId)
@@ -86,11 +85,10 @@ export function createOperating(parts: OperatingParts) {
 
     /** One session, with how many messages its client would get now. Undefined: no session. */
     async session(clientId: string): Promise<SessionView | undefined> {
-      const session = known.get(clientId)
-      if (!session) return undefined
       const connected = (await allFigures()).get(clientId)
-      if (connected) return viewOf(session, connected)
-      const stored = await store.get(recordKey(clientId))
+      if (connected) return connectedView(connected)
+      const session = known.get(clientId)
+      const stored = session && (await store.get(recordKey(clientId)))
       if (!stored) return undefined
       const record = readRecord(stored)
       return viewOf(session, { ...awayFigures(record), ...(await returning.waitingOf(record)) })
@@ -104,10 +102,10 @@ export function createOperating(parts: OperatingParts) {
       })
     },
 
-    isConnected: (clientId: string): boolean =>
-      sessions.get(clientId) !== undefined || known.nodeOf(clientId) !== undefined,
+    isConnected: async (clientId: string): Promise<boolean> => (await nodeWith(clientId)) !== undefined,
 
-    hasSession: (clientId: string): boolean => known.get(clientId) !== undefined,
+    hasSession: async (clientId: string): Promise<boolean> =>
+      known.get(clientId) !== undefined || (await nodeWith(clientId)) !== undefined,
   }
 
   function clientsHere(): ClientView[] {
@@ -127,10 +125,17 @@ export function createOperating(parts: OperatingParts) {
     return sessions.connected().map(figuresOf)
   }
 
-  /** The figures of the connected sessions of all nodes, by client id. */
-  async function allFigures(): Promise<Map<string, SessionFigures>> {
-    const others = (await calls.askOthers('session-figures', null)).map(([, all]) => all as SessionFigures[])
-    return new Map([figuresHere(), ...others].flat().map((figures) => [figures.clientId, figures]))
+  /** The connected sessions of all nodes, by client id. */
+  async function allFigures(): Promise<Map<string, SessionFigures & { node: string }>> {
+    const others = await calls.askOthers('session-figures', null)
+    const all = [[nodes.self, figuresHere()] as const, ...others].flatMap(([node, figures]) =>
+      (figures as SessionFigures[]).map((each) => ({ ...each, node: nodes.nameOf(node) })),
+    )
+    return new Map(all.map((figures) => [figures.clientId, figures]))
+  }
+
+  function connectedView(figures: SessionFigures & { node: string }): SessionView {
+    return toSessionView(figures, { node: figures.node, expiresAt: undefined }, figures)
   }
 
   function viewOf(session: KnownSession, figures: Parameters<typeof toSessionView>[2]): SessionView {
@@ -141,26 +146,32 @@ export function createOperating(parts: OperatingParts) {
   }
 }
 
+/** Finds the living node that a client is connected to. */
+function createNodeWith({ sessions, known, clean, nodes }: OperatingParts) {
+  return async (clientId: string): Promise<string | undefined> => {
+    const node = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
+    if (node !== undefined) return node
+    const found = await clean.read(clientId)
+    return found && found.node !== nodes.self && nodes.isLiving(found.node) ? found.node : undefined
+  }
+}
+
 /** Ends connections and sessions for operators. */
-function createEnding({
-  sessions,
-  known,
-  calls,
-  nodes,
-}: Pick<OperatingParts, 'sessions' | 'known' | 'calls' | 'nodes'>) {
+function createEnding(
+  { sessions, calls, nodes }: Pick<OperatingParts, 'sessions' | 'calls' | 'nodes'>,
+  nodeWith: ReturnType<typeof createNodeWith>,
+) {
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
   calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
 
   return {
     async disconnect(clientId: string): Promise<Operated> {
-      const node = known.nodeOf(clientId)
-      return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
+      return askNode((await nodeWith(clientId)) ?? nodes.self, 'disconnect', clientId)
     },
 
     /** Forgets a session and closes its connection. */
     async dropSession(clientId: string): Promise<Operated> {
-      const node = known.nodeOf(clientId)
-      return node === undefined ? sessions.drop(clientId) : askNode(node, 'drop-session', clientId)
+      return askNode((await nodeWith(clientId)) ?? nodes.self, 'drop-session', clientId)
     },
   }
 

@@ -55,6 +55,9 @@ export interface SessionView {
 /** The figures of a connected session. Only the node of its client knows them. */
 export interface SessionFigures {
   clientId: string
+  clean: boolean
+  username: string
+  createdAt: number
   subscriptions: string[]
   queued: number
   inFlight: number
@@ -62,14 +65,31 @@ export interface SessionFigures {
 }
 
 export function figuresOf(session: Session): SessionFigures {
-  const { clientId, subscriptions, backlog, inFlight, dropped } = session
-  const queued = backlog.length + inFlight.size
-  return { clientId, subscriptions: [...subscriptions.keys()], queued, inFlight: inFlight.size, dropped }
+  const { clientId, clean, principal, createdAt, subscriptions, backlog, inFlight, dropped } = session
+  return {
+    clientId,
+    clean,
+    username: principal.username,
+    createdAt,
+    subscriptions: [...subscriptions.keys()],
+    queued: backlog.length + inFlight.size,
+    inFlight: inFlight.size,
+    dropped,
+  }
 }
 
 /** A session as operators see it. */
 export function toSessionView(
-  { clientId, clean, createdAt, disconnectedAt, username }: KnownSession,
+  {
+    clientId,
+    clean = false,
+    createdAt,
+    disconnectedAt,
+    username,
+  }: Pick<KnownSession, 'clientId' | 'createdAt' | 'username'> & {
+    clean?: boolean
+    disconnectedAt?: number | undefined
+  },
   place: { node: string | undefined; expiresAt: number | undefined },
   figures: Pick<SessionView, 'subscriptions' | 'queued' | 'inFlight' | 'dropped'>,
 ): SessionView {

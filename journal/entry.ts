@@ -64,7 +64,7 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
     const numbered = { nth, at: 'key' as const }
     changes.push(
       { put: journalPrefix, value, numbered },
-      { put: indexPrefix(message), value: JSON.stringify(index), numbered },
+      { put: indexPrefix(message), value: JSON.stringify(index), numbered, isQuiet: true },
     )
   }
   return changes

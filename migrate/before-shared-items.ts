@@ -1,5 +1,6 @@
 import type { Store } from '../store/store.ts'
 import { formatChange, formatOf, presentFormat } from '../store/stored-value.ts'
+import { removeCleanSessions } from './clean-sessions.ts'
 
 /*
  * 3.0.0-beta.2 and 3.0.0-beta.3 stored an item of its own for each webhook and event (format 2). Such items stay: one may
@@ -21,5 +22,6 @@ export async function takeOverOwnItems(
       `nodes of a former release use the store (${names.join(', ')}): stop all of them, then start this one again. Of one that has crashed, start the former release once, and stop it`,
     )
   }
+  await removeCleanSessions(store)
   await store.commit([formatChange()])
 }

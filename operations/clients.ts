@@ -159,7 +159,7 @@ export const clientOperations = {
     hubctl: { done: 'Disconnected {clientId}.' },
     result: Type.Object({ clientId: string, disconnected: boolean }),
     async run({ broker }, { clientId }, { note }) {
-      if (!broker.isConnected(clientId)) throw unknownName('connected client', clientId)
+      if (!(await broker.isConnected(clientId))) throw unknownName('connected client', clientId)
       await note(clientId, null)
       assertCarriedOut(await broker.disconnect(clientId), 'connected client', clientId)
       return { clientId, disconnected: true }
@@ -266,7 +266,7 @@ export const clientOperations = {
     hubctl: { done: 'Dropped the session of {clientId}.' },
     result: Type.Object({ clientId: string, dropped: boolean }),
     async run({ broker }, { clientId }, { note }) {
-      if (!broker.hasSession(clientId)) throw unknownName('session', clientId)
+      if (!(await broker.hasSession(clientId))) throw unknownName('session', clientId)
       await note(clientId, null)
       assertCarriedOut(await broker.dropSession(clientId), 'session', clientId)
       return { clientId, dropped: true }

@@ -129,7 +129,8 @@ export function withNumber(change: Change, first: number): Change {
   const number = digitsOf(first + nth)
   const put = at === 'value' ? change.put : change.put + number
   const value = at === 'key' ? change.value : prefixed(number, change.value)
-  return { put, value, order: change.order, when: change.when, numbered: change.numbered }
+  const { order, when, numbered, isQuiet } = change
+  return { put, value, order, when, numbered, isQuiet }
 }
 
 function prefixed(number: string, value: Buffer | string): Buffer | string {

@@ -451,6 +451,14 @@ export const storeKeys = {
       'clientId',
     ),
   }),
+  cleanSession: family('clean-session/{clientId}', {
+    holds: 'the node that the client of a clean session is connected to',
+    owner: 'broker/session',
+    isOfNodes: true,
+    isReadAtStart: false,
+    key: anyKey,
+    value: json(object({ node: text, permission: text, version: number })),
+  }),
   incoming: family('incoming/{clientId}/{packetId}', {
     holds: 'a packet identifier of a QoS 2 message of the client, until PUBREL',
     owner: 'broker/session',

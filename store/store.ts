@@ -127,12 +127,21 @@ export type Follow = (
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
 export type StateChange =
-  | ({ put: string; value: Buffer | string; order?: Order | undefined; numbered?: Numbered } & Conditional)
-  | ({ del: string; order?: Order | undefined } & Conditional)
+  | ({ put: string; value: Buffer | string; order?: Order | undefined; numbered?: Numbered } & Conditional &
+      Quiet)
+  | ({ del: string; order?: Order | undefined } & Conditional & Quiet)
   /** No change, only a condition. */
   | { check: string; when: Condition; onlyOthers?: true }
 
 export type ConditionalChange = StateChange & { when: Condition }
+
+/**
+ * Other nodes do not receive a quiet change, and nobody does whose commit seemed to fail (`OutcomeUnknown`). A dump may
+ * lack it, unless its commit has other changes too.
+ */
+interface Quiet {
+  isQuiet?: true | undefined
+}
 
 interface Conditional {
   when?: Condition | undefined

@@ -279,7 +279,8 @@ export function createSharedSpace() {
     const key = keyOf(change)
     const stored = values.get(key)
     if (change.order && stored?.time !== undefined && keepsStored(stored.time, change.order)) return []
-    return [toldOf(change)]
+    const told = toldOf(change)
+    return change.isQuiet ? [] : [told]
   }
 
   function toldOf(change: Exclude<StateChange, { check: string }>): Told {

@@ -1,5 +1,6 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import { ConditionFailed } from '../../store/store.ts'
+import { type CleanSession, isOfCleanSession } from '../session/clean-sessions.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
 import type { Login, Returning } from '../session/returning.ts'
@@ -27,7 +28,10 @@ export function createClaims(parts: {
   stored: StoredSessions
   returning: Returning
   /** Ends the older connection of a client id. */
-  takeOver: (clientId: string, principal: Principal) => Promise<void>
+  takeOver: {
+    any(clientId: string, principal: Principal): Promise<void>
+    clean(clientId: string, principal: Principal): Promise<CleanSession | undefined>
+  }
   maxPerCredential: number // maximum number of persistent sessions of one credential
 }) {
   const { known, local, records, stored, returning, takeOver, maxPerCredential } = parts
@@ -40,7 +44,9 @@ export function createClaims(parts: {
     async claim(login: LoggingIn): Promise<Session> {
       const { clientId, principal, connection } = login
       check(login)
-      await takeOver(clientId, principal)
+      await takeOver.any(clientId, principal)
+      /** A clean session of the client, which may have been at another node. */
+      let replaced: CleanSession | undefined
       for (let tries = 1; ; tries++) {
         // Another node may have let this client id in meanwhile.
         check(login)
@@ -48,9 +54,10 @@ export function createClaims(parts: {
           const left = local.get(clientId)
           if (left?.state === 'leaving') await stored.store(left)
           if (connection.destroyed) throw new ClientGone()
-          return await claimOnce(login)
+          return await claimOnce(login, replaced)
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
+          if (isOfCleanSession(error, clientId)) replaced = await takeOver.clean(clientId, principal)
         } finally {
           // The store may have applied a commit without answering: then the record wrongly names this node.
           if (records.isOwn(known.get(clientId)) && !local.connected(clientId)) stored.repair(clientId)
@@ -69,10 +76,10 @@ export function createClaims(parts: {
     if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
   }
 
-  async function claimOnce(login: LoggingIn): Promise<Session> {
+  async function claimOnce(login: LoggingIn, replaced: CleanSession | undefined): Promise<Session> {
     const { clientId, clean, principal, connection } = login
     const before = known.get(clientId)
-    const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
+    const isResumed = before !== undefined && !clean && !known.hasExpired(before)
     const record = isResumed ? await records.read(clientId) : undefined
     if (isResumed && record?.version !== before.version) {
       // Another node has stored or removed the record. When the change has arrived here, `claim` tries again.
@@ -87,7 +94,7 @@ export function createClaims(parts: {
       const losses = record && (await returning.bringBack(session, record))
       const removed = before && !record ? await records.leftovers(clientId) : []
       try {
-        await stored.claim(session, before, removed)
+        await stored.claim(session, { before, replaced }, removed)
       } catch (error) {
         if (error instanceof ConditionFailed) throw error
         // After this error, the store may still apply the commit. The record would then name this node, although the

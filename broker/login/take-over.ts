@@ -1,6 +1,8 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Clients } from '../connection/client.ts'
+import type { CleanSession, CleanSessions } from '../session/clean-sessions.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
 import { PermissionsDiffer } from './claim.ts'
@@ -20,8 +22,10 @@ export function createTakeOver(parts: {
   known: KnownSessions
   clients: Clients
   calls: Calls
+  clean: CleanSessions
+  nodes: Nodes
 }) {
-  const { local, known, clients, calls } = parts
+  const { local, known, clients, calls, clean, nodes } = parts
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as Asked
     const session = local.connected(clientId)
@@ -35,10 +39,25 @@ export function createTakeOver(parts: {
     return 'taken over'
   })
 
-  return async (clientId: string, principal: Principal): Promise<void> => {
-    await takeOverHere(clientId)
-    const node = known.nodeOf(clientId)
-    if (node === undefined) return
+  return {
+    /** Of a clean session at another node, this node does not know: its claim fails, and then calls `clean`. */
+    async any(clientId: string, principal: Principal): Promise<void> {
+      await takeOverHere(clientId)
+      const node = known.nodeOf(clientId)
+      if (node !== undefined) await ask(node, clientId, principal)
+    },
+
+    /** Resolves with the clean session of a client, which the claim may replace now. */
+    async clean(clientId: string, principal: Principal): Promise<CleanSession | undefined> {
+      const session = await clean.read(clientId)
+      if (!session || session.node === nodes.self || !nodes.isLiving(session.node)) return session
+      if (session.permission !== permissionKey(principal)) throw new PermissionsDiffer()
+      await ask(session.node, clientId, principal)
+      return session
+    },
+  }
+
+  async function ask(node: string, clientId: string, principal: Principal): Promise<void> {
     const asked: Asked = { clientId, permission: permissionKey(principal) }
     if ((await calls.ask(node, 'take-over', asked)) === 'foreign') throw new PermissionsDiffer()
   }

@@ -6,10 +6,9 @@ import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './sess
 
 export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
 
-/** The summary of a session that every node has in memory. The store has the rest. */
+/** The summary of a persistent session that every node has in memory. The store has the rest. */
 export interface KnownSession {
   readonly clientId: string
-  readonly clean: boolean
   readonly permission: string
   readonly username: string
   readonly createdAt: number
@@ -21,7 +20,7 @@ export interface KnownSession {
   readonly offlineAt: number | undefined
 }
 
-/** Reads the summaries of all sessions, of all nodes, and keeps them up to date. */
+/** Reads the summaries of all persistent sessions, of all nodes, and keeps them up to date. */
 export async function openKnownSessions(parts: {
   store: Store
   nodes: Nodes
@@ -34,7 +33,7 @@ export async function openKnownSessions(parts: {
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, KnownSession>()
-  /** Client ids of the persistent sessions, by the user name that last used each session. */
+  /** Client ids, by the user name that last used each session. */
   const persistent = new Map<string, Set<string>>()
   /** Permission digests. Equal ones share one string, so that V8 compares addresses instead of texts. */
   const permissions = new Map<string, string>()
@@ -83,9 +82,6 @@ export async function openKnownSessions(parts: {
     gone: (): KnownSession[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
-    /** Whether this node has learnt that the other nodes take it for dead. */
-    isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
-
     /** Whether a session has been offline for `expiryMs`. The next sweep removes such a session. */
     hasExpired(session: KnownSession): boolean {
       const since = offlineSince(session)
@@ -100,12 +96,11 @@ export async function openKnownSessions(parts: {
   }
 
   function set(record: SessionRecord): void {
-    const { clientId, clean, principal, createdAt, version, node, disconnectedAt, offlineAt } = record
+    const { clientId, principal, createdAt, version, node, disconnectedAt, offlineAt } = record
     remove(clientId)
     const { username } = principal
     const session: KnownSession = {
       clientId,
-      clean,
       permission: permission(record.permission),
       username,
       createdAt,
@@ -115,7 +110,6 @@ export async function openKnownSessions(parts: {
       offlineAt,
     }
     known.set(clientId, session)
-    if (clean) return
     const held = persistent.get(username)
     if (held) held.add(clientId)
     else persistent.set(username, new Set([clientId]))

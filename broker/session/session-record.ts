@@ -6,15 +6,17 @@ import type { Change, Store } from '../../store/store.ts'
 import type { Qos } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { HubTime } from '../hub-time.ts'
+import type { CleanSession, CleanSessions } from './clean-sessions.ts'
 import type { Owed } from './in-flight.ts'
 import { outgoingPrefix } from './outgoing-qos2.ts'
 import type { Session, SessionBounds } from './session.ts'
 
 export const recordPrefix = storeKeys.session.prefix
 
+/** A persistent session. */
 export interface SessionRecord extends StoredPlace {
   clientId: string
-  clean: boolean
+  clean: false
   permission: string
   principal: Principal
   createdAt: number
@@ -51,7 +53,7 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 }
 
 /**
- * Returns the changes that store a record. In a shared store, the stored version must be `storedVersion` (undefined: no
+ * Returns the changes that store the record of a persistent session. In a shared store, the stored version must be `storedVersion` (undefined: no
  * record). Otherwise a stale node could overwrite a later record, or revive an ended session.
  */
 export function recordChanges(
@@ -102,6 +104,8 @@ export function incomingChange({ clientId, createdAt }: Session, packetId: numbe
   return { put: incomingPrefix(clientId) + packetId, value: String(createdAt) }
 }
 
+type Version = Pick<SessionRecord, 'version'>
+
 export type Records = ReturnType<typeof createRecords>
 
 /** Makes the records of sessions, and the changes that store or remove records. */
@@ -112,11 +116,11 @@ export function createRecords(parts: {
   sequences: Sequences
   hubTime: HubTime
   bounds: Pick<SessionBounds, 'maxOwed'>
+  clean: CleanSessions
 }) {
-  const { store, reading, nodes, sequences, hubTime } = parts
+  const { store, reading, nodes, sequences, hubTime, clean } = parts
   const { maxOwed } = parts.bounds
   return {
-    isStored,
     recordOf,
     placeOf,
     /** Whether the store refuses changes of a node that knows an older record. */
@@ -133,7 +137,22 @@ export function createRecords(parts: {
     /** Gives the session its next version. Returns the changes that store the session. */
     changesOf(session: Session): Change[] {
       session.version = versionAfter(session.storedVersion)
+      if (session.clean) return clean.changesOf(session, session.storedVersion)
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
+    },
+
+    /**
+     * For a log-in: gives the session its first version. Returns the changes that replace the session of its client, if
+     * there is one: a persistent one (`before`), or a clean one.
+     */
+    claimOf(session: Session, before: Version | undefined, replaced: CleanSession | undefined): Change[] {
+      const { clientId } = session
+      session.version = versionAfter(Math.max(before?.version ?? 0, replaced?.version ?? 0))
+      const told = replaced ? clean.tellReplaced(clientId, { ...replaced, version: session.version }) : []
+      if (session.clean)
+        return [...removalOf(clientId, before), ...clean.changesOf(session, replaced?.version), ...told]
+      const changes = recordChanges(recordOf(session), before?.version, nodes.isShared)
+      return [...changes, ...clean.removalOf(clientId, replaced?.version), ...told]
     },
 
     replacement: (record: SessionRecord, storedVersion: number): Change[] =>
@@ -144,10 +163,7 @@ export function createRecords(parts: {
       return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
-    removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
-      if (!session || !isStored(session)) return []
-      return [recordRemoval(session.clientId, session.version, nodes.isShared)]
-    },
+    removalOf,
 
     /** Returns the changes that remove the QoS 2 entries of a session. */
     async leftovers(clientId: string): Promise<Change[]> {
@@ -168,9 +184,10 @@ export function createRecords(parts: {
     return sequences.next()
   }
 
-  /** Nodes that share a store must know all client ids, also of clean sessions. */
-  function isStored({ clean }: { clean: boolean }): boolean {
-    return !clean || nodes.isShared
+  /** Returns the changes that remove a persistent session. Undefined: in a shared store, there must be none. */
+  function removalOf(clientId: string, before: Version | undefined): Change[] {
+    if (before) return [recordRemoval(clientId, before.version, nodes.isShared)]
+    return nodes.isShared ? [{ check: recordKey(clientId), when: 'absent' }] : []
   }
 
   /** Returns how far a session has got, with at most `maxOwed` owed messages. */
@@ -188,11 +205,11 @@ export function createRecords(parts: {
   }
 
   function recordOf(session: Session): SessionRecord {
-    const { clientId, clean, permission, principal, createdAt, version, dropped } = session
+    const { clientId, permission, principal, createdAt, version, dropped } = session
     const { disconnectedAt, offlineAt } = session
     return {
       clientId,
-      clean,
+      clean: false,
       permission,
       principal,
       createdAt,
@@ -201,8 +218,8 @@ export function createRecords(parts: {
       ...(offlineAt === undefined && { node: nodes.self }),
       ...(disconnectedAt !== undefined && { disconnectedAt }),
       ...(offlineAt !== undefined && { offlineAt }),
-      subscriptions: clean ? [] : filtersOf(session),
-      ...(clean ? { upTo: 0, owed: [] } : placeOf(session)),
+      subscriptions: filtersOf(session),
+      ...placeOf(session),
     }
   }
 }

@@ -1,11 +1,13 @@
 import { ConditionFailed } from '../../store/store.ts'
 import type { Reading } from '../fanout/reading.ts'
+import type { CleanSessions } from './clean-sessions.ts'
+import { eachOf } from './each-of.ts'
 import type { KnownSessions } from './known-sessions.ts'
 import type { LocalSessions } from './local-sessions.ts'
 import type { Progress } from './progress.ts'
 import type { Session } from './session.ts'
 import type { Records, SessionRecord } from './session-record.ts'
-import { eachOf, type StoredSessions } from './stored-sessions.ts'
+import type { StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
@@ -23,8 +25,9 @@ export function createSessions(parts: {
   stored: StoredSessions
   ended: EndedSessions
   reading: Reading
+  clean: CleanSessions
 }) {
-  const { known, local, records, stored, ended, reading } = parts
+  const { known, local, records, stored, ended, reading, clean } = parts
 
   known.onChanged((clientId, record) => {
     const session = local.get(clientId)
@@ -35,6 +38,10 @@ export function createSessions(parts: {
       if (session) session.storedVersion = record.version
       else stored.repair(clientId)
     } else if (session) local.remove(session)
+  })
+  clean.onReplaced((clientId, version) => {
+    const session = local.connected(clientId)
+    if (session?.clean && (session.storedVersion ?? 0) < version) takenOver(session)
   })
 
   return {
@@ -64,7 +71,16 @@ export function createSessions(parts: {
 
     /** Stores the sessions again, after other nodes took this node for dead. */
     async claimAgain(): Promise<void> {
-      await eachOf(connected().filter(records.isStored), stored.store)
+      await eachOf(connected(), async (session) => {
+        try {
+          await stored.store(session)
+        } catch (error) {
+          // Of a clean session, no node hears.
+          if (session.clean && error instanceof ConditionFailed && session.state === 'connected')
+            takenOver(session)
+          throw error
+        }
+      })
     },
 
     /** Removes a session with all its messages, for an operator. False: there is no such session. */
@@ -82,6 +98,10 @@ export function createSessions(parts: {
     const session = local.connected(clientId)
     if (session) local.remove(session)
     local.forget(clientId)
+    if (session?.clean) {
+      await stored.removeClean(session)
+      return true
+    }
     let record = known.get(clientId)
     if (!session && !record) return false
     for (let tries = 1; record; tries++) {
@@ -99,11 +119,16 @@ export function createSessions(parts: {
   }
 
   function changedElsewhere(session: Session, record: SessionRecord | undefined): void {
+    if (session.clean) {
+      if (record && !records.isOwn(record)) takenOver(session)
+      return
+    }
     session.storedVersion = record?.version
     // The store has applied a commit of this node that seemed to have failed.
-    if (records.isOwn(record)) return
-    // Another node has removed the clean sessions of this node: `claimAgain` stores them again.
-    if (!record && session.clean && known.isTakenForDead()) return
+    if (!records.isOwn(record)) takenOver(session)
+  }
+
+  function takenOver(session: Session): void {
     const { connection } = session
     local.remove(session)
     connection?.cut('takeover', 'another connection with the same client id')
@@ -113,16 +138,17 @@ export function createSessions(parts: {
 type EndedSessions = ReturnType<typeof createEndedSessions>
 
 /**
- * Removes expired sessions. If a node is gone, stores its run's end, and removes its clean sessions. Only the leader
- * does this.
+ * Removes expired sessions. If a node is gone, stores its run's end, and removes the records of its clean sessions. Only
+ * the leader does this.
  */
 export function createEndedSessions(parts: {
   isLeader: () => boolean
   known: KnownSessions
   progress: Progress
   stored: StoredSessions
+  clean: CleanSessions
 }) {
-  const { isLeader, known, progress, stored } = parts
+  const { isLeader, known, progress, stored, clean } = parts
 
   return {
     endGone,
@@ -146,7 +172,6 @@ export function createEndedSessions(parts: {
     const gone = known.gone()
     const runs = new Set(gone.flatMap(({ node }) => node ?? []))
     await eachOf([...runs], progress.endRun)
-    const clean = gone.filter((session) => session.clean)
-    await eachOf(clean, stored.remove)
+    await clean.removeGone()
   }
 }

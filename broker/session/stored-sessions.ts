@@ -1,5 +1,7 @@
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { untilDone } from '../../store/until-done.ts'
+import type { CleanSession, CleanSessions } from './clean-sessions.ts'
+import { eachOf } from './each-of.ts'
 import type { KnownSession, KnownSessions } from './known-sessions.ts'
 import type { LocalSessions } from './local-sessions.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
@@ -8,7 +10,7 @@ import { type Records, recordKey } from './session-record.ts'
 
 export type StoredSessions = ReturnType<typeof createStoredSessions>
 
-type Removable = Pick<KnownSession, 'clientId' | 'clean' | 'version'>
+type Removable = Pick<KnownSession, 'clientId' | 'version'>
 
 /**
  * Stores and removes the records of this node's sessions. `ConditionFailed`: another node has changed the record. After
@@ -20,9 +22,10 @@ export function createStoredSessions(parts: {
   known: KnownSessions
   local: LocalSessions
   outgoing: Outgoing
+  clean: CleanSessions
 }) {
-  const { store, records, known, local, outgoing } = parts
-  const { changesOf, recordOf, removalOf, isStored } = records
+  const { store, records, known, local, outgoing, clean } = parts
+  const { changesOf, claimOf, recordOf, removalOf } = records
   const storeRecord = createRecordCommits(commitRecord)
   const repair = createRepair(settle)
 
@@ -30,29 +33,37 @@ export function createStoredSessions(parts: {
     /** Stores a session in its present state. */
     store: storeRecord,
 
-    /** For a log-in: replaces `before` by the session, and lists the session as connected. */
-    async claim(session: Session, before: Removable | undefined, removed: readonly Change[]): Promise<void> {
-      const changes = changesOf(session)
-      const record = recordOf(session)
+    /**
+     * For a log-in: replaces `before`, or the clean session `replaced`, by the session, and lists the session as
+     * connected.
+     */
+    async claim(
+      session: Session,
+      { before, replaced }: { before: Removable | undefined; replaced: CleanSession | undefined },
+      removed: readonly Change[],
+    ): Promise<void> {
+      const changes = claimOf(session, before, replaced)
+      const stored = session.clean ? undefined : recordOf(session)
+      const { version } = session
       try {
-        await store.commit([...removed, ...(isStored(session) ? changes : removalOf(before))])
+        await store.commit([...removed, ...changes])
       } catch (error) {
         if (!(error instanceof ConditionFailed)) repair.add(session.clientId)
         throw error
       }
-      known.set(record)
-      session.storedVersion = record.version
-      session.storedUpTo = record.upTo
+      if (stored) known.set(stored)
+      else known.remove(session.clientId)
+      session.storedVersion = version
+      session.storedUpTo = stored?.upTo
       local.enter(session)
     },
 
     /** The client has gone: notes and stores that a session is offline, or removes a clean one. */
     async leave(session: Session): Promise<void> {
       local.leave(session)
+      if (session.clean) return removeClean(session)
       known.goOffline(session)
-      if (!session.clean) return storeRecord(session)
-      const record = known.get(session.clientId)
-      if (record) await remove(record)
+      await storeRecord(session)
     },
 
     /** Resolves when this node knows all earlier commits of the other nodes. */
@@ -61,6 +72,7 @@ export function createStoredSessions(parts: {
     },
 
     remove,
+    removeClean,
 
     /** Corrects the stored record of a client id, about a second later. */
     repair: repair.add,
@@ -73,6 +85,7 @@ export function createStoredSessions(parts: {
     const isLeaving = state === 'leaving'
     if (state !== 'connected' && !isLeaving) return
     const changes = changesOf(session)
+    if (session.clean) return commitClean(session, changes)
     const record = recordOf(session)
     try {
       await outgoing.commitRemovals(session, (removals) => store.commit([...changes, ...removals]))
@@ -86,6 +99,17 @@ export function createStoredSessions(parts: {
     session.storedUpTo = record.upTo
     known.set(record)
     if (isLeaving && session.state === 'leaving') local.remove(session)
+  }
+
+  async function commitClean(session: Session, changes: readonly Change[]): Promise<void> {
+    const { version } = session
+    try {
+      await store.commit(changes)
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) repair.add(session.clientId)
+      throw error
+    }
+    session.storedVersion = version
   }
 
   /** Whether the store still names this node for a leaving session. Otherwise another node has claimed the session. */
@@ -106,10 +130,11 @@ export function createStoredSessions(parts: {
     const session = local.get(clientId)
     if (session?.state === 'claiming') return repair.add(clientId)
     try {
-      if (session) return await (isStored(session) ? storeRecord(session) : undefined)
+      if (session) return await storeRecord(session)
+      const left = await clean.read(clientId)
+      if (records.isOwn(left)) await store.commit(clean.removalOf(clientId, left?.version))
       const record = await records.read(clientId)
       if (!record || !records.isOwn(record)) return
-      if (record.clean) return await remove(record)
       const offline = records.offline(record)
       await store.commit(records.replacement(offline, record.version))
       known.set(offline)
@@ -122,18 +147,30 @@ export function createStoredSessions(parts: {
   /** Removes a session if `record` is still its newest record. Otherwise rejects with `ConditionFailed`. */
   async function remove(record: Removable): Promise<void> {
     const { clientId } = record
-    const removed = record.clean ? [] : await records.leftovers(clientId)
-    const isReplaced = !record.clean && local.get(clientId)?.state === 'claiming'
+    const removed = await records.leftovers(clientId)
+    const isReplaced = local.get(clientId)?.state === 'claiming'
     const isCurrent = known.get(clientId)?.version === record.version && !isReplaced
     if (!records.areChecked && !isCurrent) throw new ConditionFailed(recordKey(clientId))
     try {
-      await store.commit([...removalOf(record), ...removed])
+      await store.commit([...removalOf(clientId, record), ...removed])
     } catch (error) {
       if (!(error instanceof ConditionFailed)) repair.add(clientId)
       throw error
     }
     local.forget(clientId)
     known.remove(clientId)
+  }
+
+  /** Removes a clean session of this node. One that another node has replaced stays. */
+  async function removeClean({ clientId, storedVersion }: Session): Promise<void> {
+    try {
+      await store.commit(clean.removalOf(clientId, storedVersion))
+    } catch (error) {
+      if (error instanceof ConditionFailed) return
+      repair.add(clientId)
+      throw error
+    }
+    local.forget(clientId)
   }
 }
 
@@ -161,24 +198,6 @@ function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) 
     current.then(over, over)
     return current
   }
-}
-
-/** Maximum number of calls at the same time. 20,000 calls stopped the node for seconds, and took 1 GB. */
-const atOnce = 100
-
-/**
- * Calls `work` for all items, and ignores `ConditionFailed`. After all calls have ended, rejects if there was another
- * error. Rejects with the first such error.
- */
-export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  const isFailure = (result: PromiseSettledResult<void>): result is PromiseRejectedResult =>
-    result.status === 'rejected' && !(result.reason instanceof ConditionFailed)
-  let failed: PromiseRejectedResult | undefined
-  for (let from = 0; from < all.length; from += atOnce) {
-    const results = await Promise.allSettled(all.slice(from, from + atOnce).map(work))
-    failed ??= results.find(isFailure)
-  }
-  if (failed) throw failed.reason
 }
 
 /** Calls `settle` for each added client id, every second until the call succeeds. */

@@ -21,9 +21,9 @@ import { timeOf } from '../stored-value.ts'
 
 /**
  * The kinds of changes. `key`, `value` and `both` are puts with a number. Their names say where the number stands
- * (`Numbered`).
+ * (`Numbered`). `quiet` is added to the kind of a quiet change.
  */
-export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6 }
+export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6, quiet: 8 }
 export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 
 const headBytes = 17
@@ -103,18 +103,22 @@ function headOf(kind: number, key: Buffer, value: Buffer, number: number): Buffe
 }
 
 function kindOf(change: Change): number {
-  if ('put' in change) return kinds[change.numbered?.at ?? 'put']
-  return 'tell' in change ? kinds.tell : kinds.del
+  if ('tell' in change) return kinds.tell
+  const kind = 'put' in change ? kinds[change.numbered?.at ?? 'put'] : kinds.del
+  return 'isQuiet' in change && change.isQuiet ? kind + kinds.quiet : kind
 }
 
 function bytesOf(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-/** Decodes those changes of a group whose index (from 1) `isWanted` accepts. `base`: the first number of the group. */
+/**
+ * Decodes those changes of a group whose index (from 1) `isWanted` accepts, without quiet ones. `base`: the first number
+ * of the group.
+ */
 export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
-  for (const { kind, key, value } of readChanges(bytes, base, isWanted)) {
+  for (const { kind, key, value } of readChanges(bytes, base, (nth, isQuiet) => !isQuiet && isWanted(nth))) {
     if (kind === kinds.del) told.push({ del: key })
     else if (kind === kinds.tell) told.push({ tell: key, value })
     else told.push({ put: key, value })
@@ -122,7 +126,7 @@ export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: nu
   return told
 }
 
-/** Like `decodeChanges`, but returns the records that the changes leave in the store. */
+/** Like `decodeChanges`, but returns the records that all changes leave in the store. */
 export function decodeRecords(
   bytes: Buffer,
   base: number,
@@ -137,17 +141,20 @@ export function decodeRecords(
   return records
 }
 
-function* readChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean) {
+function* readChanges(bytes: Buffer, base: number, isWanted: (number: number, isQuiet: boolean) => boolean) {
   let at = 0
   for (let number = 1; at < bytes.length; number++) {
-    const kind = bytes.readUInt8(at)
+    const written = bytes.readUInt8(at)
+    const isQuiet = written > kinds.quiet
+    const kind = isQuiet ? written - kinds.quiet : written
     const keyEnd = at + headBytes + bytes.readUInt32BE(at + 1)
     const valueAt = keyEnd + timeBytes
     const end = valueAt + bytes.readUInt32BE(at + 5)
-    const key = bytes.toString('utf8', at + headBytes, keyEnd)
-    const value = bytes.subarray(valueAt, end)
+    const keyAt = at + headBytes
     at = end
-    if (!isWanted(number)) continue
+    if (!isWanted(number, isQuiet)) continue
+    const key = bytes.toString('utf8', keyAt, keyEnd)
+    const value = bytes.subarray(valueAt, end)
     yield kind === kinds.put || kind === kinds.del || kind === kinds.tell
       ? { kind, key, value, timeAt: keyEnd }
       : { kind, key: numberedKey(kind, key, base), value: numberedValue(kind, value, base), timeAt: keyEnd }

@@ -3,8 +3,8 @@
 -- the other writes even when its memory is full.
 --
 -- The answer is like `ID 3,5 17`. `ID` is the id of the group's log entry. `3,5` are the indexes of the failed
--- conditions, counted from 1. `17` is the first number taken, if any. A group without effect has no log entry. Its
--- answer begins with `=` and the id of the last log entry. A node that has read the log up to this id knows why
+-- conditions, counted from 1. `17` is the first number taken, if any. A group of which other nodes need not hear has no
+-- log entry: it has no effect, or its changes are quiet. Its answer begins with `=` and the id of the last log entry. A node that has read the log up to this id knows why
 -- conditions failed.
 --
 -- A group that is sent again gets the same answer as before. The node may send the group over a new connection. WAIT
@@ -52,6 +52,8 @@ end
 
 local effects, withoutEffect = {}, {}
 local grows = false
+-- Whether other nodes must hear of the group: a change that has an effect is not quiet.
+local isLogged = false
 local at, nth = 1, 0
 
 -- Only for groups with conditions: the last effect on each key, and the next commit that has conditions.
@@ -111,6 +113,8 @@ while at <= #changes do
   local key = string.sub(changes, at + 17, timeAt - 1)
   local time = struct.unpack('>d', changes, timeAt)
   at = timeAt + 8 + valueSize
+  local isQuiet = kind > KIND_QUIET
+  if isQuiet then kind = kind - KIND_QUIET end
   if kind == KIND_KEY or kind == KIND_BOTH then
     key = string.sub(key, 1, -DIGITS - 1) .. numberAt(string.sub(key, -DIGITS))
   end
@@ -118,6 +122,7 @@ while at <= #changes do
     withoutEffect[#withoutEffect + 1] = nth
   elseif kind == KIND_TELL then
     grows = true
+    isLogged = true
   else
     local stays = false
     if time == time then
@@ -137,6 +142,7 @@ while at <= #changes do
         effect = { key, timeAt, at - 1, kind == KIND_VALUE or kind == KIND_BOTH }
       end
       effects[#effects + 1] = effect
+      if not isQuiet then isLogged = true end
       if latest then latest[key] = effect end
     end
   end
@@ -148,7 +154,7 @@ local previous = redis.call('HGET', head, 'id') or '0-0'
 local id = previous
 local outcome = table.concat(failed, ',')
 local first = base and string.format('%.0f', base)
-if #withoutEffect < nth then
+if isLogged then
   id = redis.call('XADD', log, '*',
     'writer', node .. ' ' .. ARGV[2] .. ' ' .. outcome, 'previous', previous,
     'withoutEffect', table.concat(withoutEffect, ','), 'changes', changes,
@@ -157,7 +163,6 @@ end
 if first then redis.call('HINCRBY', head, 'number', taken) end
 local answer = (id == previous and '=' or '') .. id .. ' ' .. outcome .. (first and ' ' .. first or '')
 redis.call('SET', writer, ARGV[2] .. ' ' .. answer, 'EX', 86400)
-if id == previous then return answer end
 
 for _, effect in ipairs(effects) do
   local key = effect[1]
@@ -170,6 +175,7 @@ for _, effect in ipairs(effects) do
   end
 end
 
+if id == previous then return answer end
 redis.call('HSET', head, 'id', id)
 if redis.call('HINCRBY', head, 'size', #changes + 200) >= markEvery then
   redis.call('HSET', head, 'size', 0)

@@ -152,7 +152,7 @@ t.test('a log-in that its client gave up leaves the session to the one that came
   store.release()
   await second.next('connack')
   await second.settled()
-  t.ok(broker.broker.hasSession('c'), 'it is known')
+  t.ok(await broker.broker.hasSession('c'), 'it is known')
   t.ok(await broker.store.get('session/c'), 'and stored')
   t.match(await broker.broker.session('c'), { clientId: 'c', connected: true })
   subscribe(second, 1, { a: 1 })

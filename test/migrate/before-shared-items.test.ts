@@ -17,8 +17,14 @@ async function openFormat2(t: Test) {
 
 t.test('a store of format 2 gets the present format', async (t) => {
   const { store, format } = await openFormat2(t)
+  await store.commit([
+    { put: 'session/player', value: JSON.stringify({ clean: false }) },
+    { put: 'session/page', value: JSON.stringify({ clean: true }) },
+  ])
   t.equal(await migrate(store, async () => []), false, 'it is no new store')
   t.equal(await format(), presentFormat)
+  t.ok(await store.get('session/player'))
+  t.notOk(await store.get('session/page'), 'a clean session is no longer among them')
 })
 
 t.test('it is left as it is while other nodes use it', async (t) => {

@@ -196,6 +196,7 @@ export const samples: readonly Sample[] = [
       replay: 1,
     },
   },
+  { key: 'clean-session/page-1', json: { node: 'n', permission: 'p', version: 1 } },
   {
     key: 'session/studio',
     json: {

@@ -16,7 +16,7 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
 /** Breaks the connection of a client. Resolves when the broker has noticed that. */
 async function lose(broker: PlainBroker, { client }: Awaited<ReturnType<typeof connect>>, clientId: string) {
   client.socket.destroy()
-  while (broker.broker.isConnected(clientId)) await new Promise((resolve) => setImmediate(resolve))
+  while (await broker.broker.isConnected(clientId)) await new Promise((resolve) => setImmediate(resolve))
 }
 
 t.test('a will that is going to be denied is kept without its payload', async (t) => {
@@ -101,7 +101,7 @@ t.test('the wills of the connected clients of a credential have a bound in bytes
   )
   t.equal(await code('without a will', {}), 0)
   polite.client.send({ cmd: 'disconnect' })
-  while (broker.broker.isConnected('polite')) await new Promise((resolve) => setImmediate(resolve))
+  while (await broker.broker.isConnected('polite')) await new Promise((resolve) => setImmediate(resolve))
   t.equal(await code('after a farewell', { will: large }), 0, 'a will that is void takes no room')
 })
 
@@ -116,7 +116,8 @@ t.test('the will of a credential that is not valid any more is void', async (t) 
     const { client } = await connect(t, broker, { clientId: `${isValid}`, will })
     valid.now = isValid
     client.socket.destroy()
-    while (broker.broker.isConnected(`${isValid}`)) await new Promise((resolve) => setImmediate(resolve))
+    while (await broker.broker.isConnected(`${isValid}`))
+      await new Promise((resolve) => setImmediate(resolve))
   }
   await watcher.client.next('publish')
   await watcher.client.settled()

@@ -92,6 +92,30 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     t.strictSame(told, expected)
   })
 
+  t.test('a quiet change is told to nobody, and has no entry of its own', async (t) => {
+    const space = { project: 'quiet' }
+    const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]
+    const { told, until } = follow(follower)
+    follow(writer)
+    await writer.commit([{ put: 'k/loud', value: '1' }])
+    const dumped = writer.dump()[Symbol.asyncIterator]()
+    const first = await dumped.next()
+    await writer.commit([{ put: 'k/quiet', value: '1', when: 'absent', isQuiet: true }])
+    await t.rejects(writer.commit([{ put: 'k/quiet', value: '2', when: 'absent', isQuiet: true }]))
+    t.equal(await text(follower, 'k/quiet'), '1')
+    await writer.commit([
+      { put: 'k/with', value: '1', isQuiet: true },
+      { put: 'k/loud', value: '2' },
+      { del: 'k/quiet', isQuiet: true },
+    ])
+    await until(() => told.length >= 2)
+    t.strictSame(told, ['put k/loud=1', 'put k/loud=2'])
+    t.equal(await follower.get('k/quiet'), undefined)
+    t.match(first.value, [{ key: 'k/loud' }])
+    const next = await dumped.next()
+    t.match(next.value, [{ key: 'k/with' }, { key: 'k/loud' }, { key: 'k/quiet', value: undefined }])
+  })
+
   t.test('values keep every byte', async (t) => {
     const space = { project: 'bytes' }
     const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]
