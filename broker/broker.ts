@@ -10,6 +10,7 @@ import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { openAedes } from './aedes.ts'
 import { createClientEvents } from './client-events.ts'
 import { type Clients, createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
@@ -44,6 +45,8 @@ import { createSweeping } from './sweeping.ts'
 export type Broker = Awaited<ReturnType<typeof createBroker>>
 
 export interface BrokerLimits extends ConnectionLimits {
+  /** Time for a CONNECT to arrive, milliseconds. */
+  connectTimeoutMs: number
   /** Levels of a topic or filter. */
   maxTopicLevels: number
   /** Maximum number of a client's QoS 2 messages that await PUBREL. */
@@ -61,6 +64,8 @@ export interface BrokerLimits extends ConnectionLimits {
  * millisecond.
  */
 const smallPerTurn = 64
+/** Heartbeats of Aedes are rare, because this broker is in no Aedes cluster. */
+const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /** The parts that a broker needs. */
 interface BrokerParts {
@@ -87,7 +92,8 @@ export async function createBroker(parts: BrokerParts) {
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
   const clients = createClients(metrics)
   const opened = await openSessions(parts, clients)
-  const { hubTime, known, clean, sessions, returning, claims, grants, rules, stored, progress } = opened
+  const { hubTime, known, clean, local, sessions, returning, claims, grants, rules, stored, progress } =
+    opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
@@ -115,12 +121,21 @@ export async function createBroker(parts: BrokerParts) {
     publishing,
     subscribing,
     unfinished,
-    serve,
     acknowledge,
     retainedSending,
     packetTrace,
     log,
     metrics,
+  })
+  const aedes = await openAedes({
+    clients,
+    heartbeatIntervalMs,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    decisions: {
+      serve,
+      publishWill: wills.publish,
+      isResumed: (clientId) => local.connected(clientId)?.connection?.sessionPresent ?? false,
+    },
   })
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
@@ -149,10 +164,16 @@ export async function createBroker(parts: BrokerParts) {
 
     /** Begins an MQTT connection on a connected stream. */
     accept(socket: Duplex, remoteAddress: string, certificate?: ClientCertificate): void {
-      // A TLS handshake may end after `close` began.
+      // A TLS handshake may end after `close` began. Aedes would leave the connection open, without an answer.
       if (isClosing) return void socket.destroy()
-      const begun = (connection: MqttConnection) => eventsOf(clients.add(connection))
-      new MqttConnection(socket, remoteAddress, limits, begun, certificate)
+      const connection = new MqttConnection(
+        socket,
+        remoteAddress,
+        limits,
+        (added) => eventsOf(clients.add(added)),
+        certificate,
+      )
+      aedes.handle(connection)
     },
 
     connectionCount: () => clients.open.size,
@@ -193,9 +214,8 @@ export async function createBroker(parts: BrokerParts) {
       await fanout.sent()
       // Acknowledgements are sent at the end of a turn of the event loop.
       await nextTurn()
-      const ending = [...clients.open]
-      for (const { connection } of ending) connection.destroy()
-      await Promise.all(ending.map(({ served }) => served))
+      await aedes.close()
+      for (const { connection } of clients.open) connection.destroy()
       await running.ended()
       await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
       stored.close()

@@ -1,7 +1,6 @@
 import type { Log } from '../telemetry/log.ts'
 import type { CutReason, Metrics } from '../telemetry/metrics.ts'
 import type { Client } from './connection/client.ts'
-import type { ConnectCredentials } from './connection/connect-packet.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import type { ConnectionEvents } from './connection/connection-events.ts'
 import type { createUnfinished } from './connection/unfinished.ts'
@@ -17,15 +16,14 @@ export function createClientEvents(parts: {
   }
   subscribing: Subscribing
   unfinished: ReturnType<typeof createUnfinished>
-  serve: (client: Client, credentials: ConnectCredentials) => void
   acknowledge: FanOut['acknowledge']
   retainedSending: RetainedSending
   packetTrace: PacketTrace
   log: Log
   metrics: Metrics
 }) {
-  const { publishing, subscribing, unfinished, serve, acknowledge, retainedSending } = parts
-  const { packetTrace, log, metrics } = parts
+  const { publishing, subscribing, unfinished, acknowledge, retainedSending, packetTrace, log, metrics } =
+    parts
 
   return (client: Client): ConnectionEvents => {
     const { connection } = client
@@ -34,8 +32,6 @@ export function createClientEvents(parts: {
       ...subscribing.eventsOf(client),
       ...unfinished.eventsOf(connection),
       connecting: (frame) => packetTrace.connecting(connection, frame),
-      connect: (credentials) => serve(client, credentials),
-      closed: client.close,
       deliveryAcknowledged: (type, packetId) => {
         if (client.session?.connection) acknowledge(client.session, type, packetId)
       },

@@ -151,6 +151,7 @@ const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench'
 /** Packages that only the files of one folder may import. */
 const packageOwners: [packages: RegExp, owner: string][] = [
   [/^aedes-persistence-redis$/, 'admin/aedes-redis'],
+  [/^(aedes|aedes-(?!persistence-redis$).+|mqemitter.*)$/, 'broker'],
   [/^(fastify|@fastify\/.+|ws)$/, 'bridge-https'],
   [/^nodemailer$/, 'bridge-https'],
   [/^ioredis$/, 'store/redis'],
@@ -392,6 +393,16 @@ t.test('packages are declared', async (t) => {
       .map((name) => `${path} imports ${name}`),
   )
   t.strictSame(wrong, [])
+})
+
+t.test('Aedes has one door', async (t) => {
+  const doors = product.filter(
+    ({ place, imports }) => !development.includes(place) && packagesOf(imports).includes('aedes'),
+  )
+  t.strictSame(
+    doors.map(({ path }) => path),
+    ['broker/aedes.ts'],
+  )
 })
 
 t.test('what is changed of objects of Node stands in one file of each package', async (t) => {

@@ -7,8 +7,6 @@ export interface Client {
   readonly connection: MqttConnection
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>
-  /** The connection calls this when it is closed. */
-  readonly close: () => void
   /** Resolves when the client has gone, and the end of its session is stored. */
   served: Promise<void>
   session: Session | undefined
@@ -22,24 +20,22 @@ export interface Client {
 
 export type Clients = ReturnType<typeof createClients>
 
-/** All clients of this node. `byConnection` also finds a client whose connection is closed. */
+/** All clients of this node. `byConnection` also finds a client whose connection is closed: its will may be due. */
 export function createClients(metrics: Metrics) {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()
   return {
     open,
     add(connection: MqttConnection): Client {
-      let ended = () => {}
       const client: Client = {
         connection,
-        closed: new Promise((resolve) => {
-          ended = resolve
-        }),
-        close() {
-          open.delete(client)
-          metrics.connections.dec()
-          ended()
-        },
+        closed: new Promise((resolve) =>
+          connection.once('close', () => {
+            open.delete(client)
+            metrics.connections.dec()
+            resolve()
+          }),
+        ),
         served: Promise.resolve(),
         session: undefined,
         freeWillRoom: () => {},

@@ -1,4 +1,4 @@
-import { type Frame, readBytes, readText } from './frames.ts'
+import { encodeLength, type Frame, readBytes, readText } from './frames.ts'
 import { connackCode, packetType, type Qos } from './protocol.ts'
 
 /** The fields of a CONNECT that this broker itself uses. */
@@ -9,19 +9,11 @@ export interface ConnectPacket {
   isBridge: boolean
   /** Seconds; 0: no keep alive. */
   keepAlive: number
+  /** Offset of the keep alive in the body of the frame, bytes. */
+  keepAliveAt: number
   will: Will | undefined
-}
-
-/** The user name and password of a CONNECT. `password` is a slice of the received bytes. */
-export interface ConnectCredentials {
-  username: string | undefined
-  password: Buffer | undefined
-}
-
-/** A CONNECT. The credentials are apart from what a connection keeps. */
-interface Connecting {
-  request: ConnectPacket
-  credentials: ConnectCredentials
+  /** Offsets of the will (topic and message) in the body of the frame, bytes. `to` is excluded. */
+  willAt: { from: number; to: number } | undefined
 }
 
 /** The message that the broker publishes if the connection ends without DISCONNECT (MQTT 3.1.1 §3.1.2.5). */
@@ -39,22 +31,43 @@ export interface Refusal {
   returnCode?: number
 }
 
+/** Offset of the protocol level in the body of a CONNECT, behind the protocol name `MQTT`. */
+const levelAt = 6
 const level311 = 4
 /** Mosquitto sets this bit of the protocol level in the CONNECT of a bridge. */
 const bridgeBit = 0x80
 
+/**
+ * Encodes the CONNECT for Aedes without keep alive: Aedes does not see all signs of life [MQTT-3.1.2-24]. A placeholder
+ * replaces the will, or Aedes would keep a second copy of the payload. The protocol level is without the bridge bit.
+ */
+export function encodeForAedes(
+  { type, body }: Frame,
+  { keepAliveAt, willAt }: Pick<ConnectPacket, 'keepAliveAt' | 'willAt'>,
+): Buffer {
+  const head = Buffer.from(body.subarray(0, willAt?.from))
+  head.writeUInt8(level311, levelAt)
+  head.writeUInt16BE(0, keepAliveAt)
+  const parts = willAt ? [head, someWill, body.subarray(willAt.to)] : [head]
+  const content = Buffer.concat(parts)
+  return Buffer.concat([Buffer.of(type << 4), encodeLength(content.length), content])
+}
+
+/** The placeholder for a will: the topic `x` and an empty message. */
+const someWill = Buffer.of(0, 1, 0x78, 0, 0)
+
 /** Reads the first packet of a connection, which must be a valid CONNECT. */
-export function judgeConnect(frame: Frame, maxClientId: number): Connecting | { refusal: Refusal } {
+export function judgeConnect(frame: Frame, maxClientId: number): ConnectPacket | { refusal: Refusal } {
   if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
-  const read = readConnect(frame)
-  if ('violation' in read) return refused('protocol', read.violation)
-  if ('refuse' in read) {
-    if (read.refuse === connackCode.unacceptableVersion)
-      return refused('version', 'not MQTT 3.1.1', read.refuse)
-    return refused('protocol', 'empty client id without clean session', read.refuse)
+  const request = readConnect(frame)
+  if ('violation' in request) return refused('protocol', request.violation)
+  if ('refuse' in request) {
+    if (request.refuse === connackCode.unacceptableVersion)
+      return refused('version', 'not MQTT 3.1.1', request.refuse)
+    return refused('protocol', 'empty client id without clean session', request.refuse)
   }
-  const bytes = Buffer.byteLength(read.request.clientId)
-  if (bytes <= maxClientId) return read
+  const bytes = Buffer.byteLength(request.clientId)
+  if (bytes <= maxClientId) return request
   return refused(
     'protocol',
     `client id of ${bytes} bytes, at most ${maxClientId} allowed`,
@@ -70,7 +83,7 @@ function refused(reason: Refusal['reason'], detail: string, returnCode?: number)
  * Reads and checks a CONNECT (MQTT 3.1.1 §3.1). `refuse`: the return code of the CONNACK. `violation`: there must be no
  * CONNACK.
  */
-function readConnect(frame: Frame): Connecting | { refuse: number } | { violation: string } {
+function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
   const { body } = frame
   const name = readText(body, 0)
   if ('problem' in name) return { violation: `protocol name: ${name.problem}` }
@@ -96,9 +109,15 @@ function readConnect(frame: Frame): Connecting | { refuse: number } | { violatio
 
   const clean = (flags & connectFlag.cleanSession) !== 0
   if (clientId.bytes.length === 0 && !clean) return { refuse: connackCode.identifierRejected } // [MQTT-3.1.3-8]
-  const { will, credentials } = fields
-  const keepAlive = body.readUInt16BE(keepAliveAt)
-  return { request: { clientId: clientId.bytes.toString(), clean, isBridge, keepAlive, will }, credentials }
+  return {
+    clientId: clientId.bytes.toString(),
+    clean,
+    isBridge,
+    keepAlive: body.readUInt16BE(keepAliveAt),
+    keepAliveAt,
+    will: fields.will,
+    willAt: fields.willAt,
+  }
 }
 
 const connectFlag = { reserved: 1, cleanSession: 2, will: 4, willRetain: 32, password: 64, username: 128 }
@@ -119,10 +138,10 @@ function readFields(
   body: Buffer,
   start: number,
   flags: number,
-): { will: Will | undefined; credentials: ConnectCredentials } | { problem: string } {
+): Pick<ConnectPacket, 'will' | 'willAt'> | { problem: string } {
   let at = start
   let will: Will | undefined
-  const credentials: ConnectCredentials = { username: undefined, password: undefined }
+  let willAt: ConnectPacket['willAt']
   if (flags & connectFlag.will) {
     const topic = readText(body, at)
     if ('problem' in topic) return { problem: `will topic: ${topic.problem}` }
@@ -138,19 +157,18 @@ function readFields(
       qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
       retain: (flags & connectFlag.willRetain) !== 0,
     }
+    willAt = { from: start, to: message.end }
     at = message.end
   }
   if (flags & connectFlag.username) {
     const username = readText(body, at)
     if ('problem' in username) return { problem: `user name: ${username.problem}` }
-    credentials.username = username.bytes.toString()
     at = username.end
   }
   if (flags & connectFlag.password) {
     const password = readBytes(body, at)
     if ('problem' in password) return { problem: `password: ${password.problem}` }
-    credentials.password = password.bytes
     at = password.end
   }
-  return at === body.length ? { will, credentials } : { problem: 'bytes behind the last field' }
+  return at === body.length ? { will, willAt } : { problem: 'bytes behind the last field' }
 }

@@ -1,12 +1,9 @@
 import type { Collected, Held } from '../../listener/half-received.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
-import type { ConnectCredentials } from './connect-packet.ts'
 import type { Frame, PublishFrame } from './frames.ts'
 import type { FiltersFrame } from './packets.ts'
 
 export interface ConnectionLimits {
-  /** Time for a CONNECT to arrive, milliseconds. */
-  connectTimeoutMs: number
   /** Largest packet after log-in, bytes. */
   maxPacket: number
   /** Largest packet before log-in, bytes. */
@@ -23,10 +20,6 @@ export interface ConnectionLimits {
 export interface ConnectionEvents {
   /** The first packet is there, not judged yet. */
   connecting(frame: Frame): void
-  /** The client has sent a valid CONNECT, with these credentials. Later packets wait for `open`. */
-  connect(credentials: ConnectCredentials): void
-  /** The connection is closed. */
-  closed(): void
   /** Begins to collect an unfinished packet. The broker calls `end` if the packet must make room. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
   /** Counts the bytes of a waiting packet. The broker calls `end` if the packet must make room. */

@@ -1,17 +1,17 @@
-import type { Duplex } from 'node:stream'
+import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import type { ClientCertificate } from '../../certs/client-certificate.ts'
 import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
 import type { InFlight } from '../session/in-flight.ts'
-import { type ConnectPacket, judgeConnect } from './connect-packet.ts'
+import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
 import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
 import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import type { PacketWatcher } from './packet-watcher.ts'
-import { acknowledgementFrame, countFilters, encodeConnack, pingresp, readFilters } from './packets.ts'
+import { acknowledgementFrame, countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
 import { ProtocolViolation, packetType } from './protocol.ts'
 import { takePubacksAhead } from './pubacks.ts'
 
@@ -21,12 +21,8 @@ const packetCostBytes = 256
 /** Maximum number of packets per connection and turn of the event loop. One read may bring thousands. */
 const packetsPerTurn = 128
 
-/**
- * The connection of a client: cuts what the socket receives into packets, checks them, and hands each to the broker.
- *
- * A class, because the fields of an object lie together in memory. A node has thousands of connections.
- */
-export class MqttConnection {
+/** The stream of checked packets that Aedes gets instead of the socket: CONNECT and DISCONNECT. */
+export class MqttConnection extends Duplex {
   /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
   readonly remoteAddress: string
@@ -54,7 +50,6 @@ export class MqttConnection {
   /** `started` of the next PUBLISH. */
   #arrivedAt = this.#lastHeard
   #stopKeepAlive = () => {}
-  readonly #connectTimer: NodeJS.Timeout
   /** Bytes of received packets that are not answered yet, with `packetCostBytes` for each packet. */
   #unfinishedBytes = 0
   #stopped = false
@@ -63,6 +58,8 @@ export class MqttConnection {
   #peerEnded = false
   /** Resolves when the last SUBSCRIBE or UNSUBSCRIBE has taken effect: a PUBLISH behind it comes later. */
   #changing: Promise<void> | undefined
+  /** The DISCONNECT of the client, until it is handed on. */
+  #disconnect: Buffer | undefined
   #answers: Buffer[] = []
   /** Undefined: nobody traces the client. */
   #watcher: PacketWatcher | undefined
@@ -74,6 +71,7 @@ export class MqttConnection {
     eventsOf: (connection: MqttConnection) => ConnectionEvents,
     certificate?: ClientCertificate,
   ) {
+    super({ allowHalfOpen: true, emitClose: true })
     this.remoteAddress = remoteAddress
     this.certificate = certificate
     this.connectedAt = Date.now()
@@ -96,19 +94,13 @@ export class MqttConnection {
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
       this.#peerEnded = true
-      this.#endIfDone()
+      this.#endInward()
     })
     socket.on('error', () => this.destroy())
     socket.on('close', () => {
-      // If the peer has ended properly, its packets are answered first.
+      // If the peer has ended properly, Aedes first gets all packets, and then closes this stream.
       if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
-    const late = () => this.cut('error', 'connect did not arrive in time')
-    this.#connectTimer = setTimeout(late, limits.connectTimeoutMs).unref()
-  }
-
-  get destroyed(): boolean {
-    return this.#state === 'closed'
   }
 
   get isOpen(): boolean {
@@ -183,19 +175,26 @@ export class MqttConnection {
     this.#socket.pause()
   }
 
-  /** Closes the connection, and gives the client a moment to read its last packets. */
-  destroy(): void {
-    if (this.#state === 'closed') return
+  /** Sends what Aedes writes. A packet of several chunks is sent as one. */
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.send(Buffer.concat(chunks.map(({ chunk }) => chunk)))
+    done()
+  }
+
+  override _read(): void {
+    this.#resume()
+  }
+
+  override _destroy(_error: Error | null, done: (error: null) => void): void {
     this.#state = 'closed'
     this.#watcher?.ended(this.hasSentDisconnect ? 'DISCONNECT' : 'without DISCONNECT')
-    clearTimeout(this.#connectTimer)
     this.#stopKeepAlive()
     this.#stopWaiting()
     this.#frames.close()
     this.outgoing.close()
     this.#inFlight?.endWait()
     endGently(this.#socket)
-    this.#events.closed()
+    done(null)
   }
 
   #resume(): void {
@@ -221,16 +220,20 @@ export class MqttConnection {
   #uncountBytes(bytes: number): void {
     this.#unfinishedBytes -= bytes + packetCostBytes
     this.#lastHeard = performance.now()
-    this.#endIfDone()
+    this.#endInward()
     this.#resume()
   }
 
-  /** Closes the connection behind a DISCONNECT, or the end of the peer, once all packets before it have their answers. */
-  #endIfDone(): void {
+  /**
+   * Hands on DISCONNECT, or the end of the peer, once no packet is left and all have their answers: Aedes closes the
+   * connection then.
+   */
+  #endInward(): void {
     if (this.#unfinishedBytes > 0) return
     this.#sendAnswers()
-    const isDone = this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()
-    if (this.hasSentDisconnect || isDone) this.destroy()
+    if (this.#disconnect) this.#inward(this.#disconnect)
+    this.#disconnect = undefined
+    if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
 
   #received(chunk: Buffer): void {
@@ -257,7 +260,7 @@ export class MqttConnection {
       this.cut('protocol', error.message)
     }
     if (this.#hasMore()) this.#socket.pause()
-    this.#endIfDone()
+    this.#endInward()
     this.#resume()
   }
 
@@ -279,19 +282,19 @@ export class MqttConnection {
   }
 
   #connect(frame: Frame): void {
-    clearTimeout(this.#connectTimer)
     this.#events.connecting(frame)
     this.#watcher?.received(frame)
-    const judged = judgeConnect(frame, this.#limits.maxClientId)
-    if ('refusal' in judged) {
-      const { returnCode, reason, detail } = judged.refusal
-      if (returnCode !== undefined) this.send(encodeConnack(returnCode, false))
+    const request = judgeConnect(frame, this.#limits.maxClientId)
+    if ('refusal' in request) {
+      const { returnCode, reason, detail } = request.refusal
+      if (returnCode !== undefined) this.send(encodeConnackRefusal(returnCode))
       this.cut(reason, detail)
       return
     }
-    this.request = judged.request
+    this.request = request
     this.#state = 'handshake'
-    this.#events.connect(judged.credentials)
+    this.#socket.pause()
+    this.#inward(encodeForAedes(frame, request))
   }
 
   #dispatch(frame: Frame): void {
@@ -322,7 +325,8 @@ export class MqttConnection {
         this.#answer(frame, this.#events.release(frame.body.readUInt16BE(0)))
         return
       case packetType.disconnect:
-        this.hasSentDisconnect = true // `#endIfDone` closes the connection
+        this.hasSentDisconnect = true
+        this.#disconnect = frame.bytes // `#endInward` hands it on
     }
   }
 
@@ -383,5 +387,10 @@ export class MqttConnection {
   #answer({ bytes: { length } }: Frame, answered: Promise<void>): void {
     this.#countBytes(length)
     void answered.finally(() => this.#uncountBytes(length))
+  }
+
+  #inward(bytes: Buffer): void {
+    if (this.#state === 'closed' || this.readableEnded) return
+    if (!this.push(bytes)) this.#socket.pause()
   }
 }

@@ -34,8 +34,9 @@ export function encodeUnsuback(packetId: number): Buffer {
   return Buffer.of(packetType.unsuback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-export function encodeConnack(returnCode: number, sessionPresent: boolean): Buffer {
-  return Buffer.of(packetType.connack << 4, 2, sessionPresent ? 1 : 0, returnCode)
+/** CONNACK for a CONNECT that Aedes does not get. The session present flag is 0. */
+export function encodeConnackRefusal(returnCode: number): Buffer {
+  return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
 }
 
 /** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */

@@ -1,18 +1,21 @@
-import { randomUUID } from 'node:crypto'
 import { createLocks } from '../../store/lock.ts'
 import type { createRunningWork } from '../../store/running-work.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client } from '../connection/client.ts'
-import type { ConnectCredentials } from '../connection/connect-packet.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import { encodeConnack } from '../connection/packets.ts'
 import { connackCode } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { Session } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { LogInRefused, type MqttLogIn } from './log-in.ts'
+import { type ConnectCredentials, LogInRefused, type MqttLogIn } from './log-in.ts'
 import type { Wills } from './wills.ts'
+
+/**
+ * Sends the CONNACK, and resolves with whether the client has got it and is still here. Without a return code, closes
+ * the connection: many clients try again by themselves only if they got no CONNACK.
+ */
+export type SendConnack = (returnCode: number | undefined) => Promise<boolean>
 
 /** Serves clients, each from its CONNECT to the end of its connection. */
 export function createServing(parts: {
@@ -32,10 +35,8 @@ export function createServing(parts: {
 
   return {
     /** Serves a client that has sent its CONNECT. `client.served` tells when that has ended. */
-    serve(client: Client, credentials: ConnectCredentials): void {
-      // The client gives no id: it cannot come back to its session [MQTT-3.1.3-6].
-      const clientId = client.connection.request?.clientId || `nameless-${randomUUID()}`
-      client.served = serve(client, clientId, enter(client, clientId, credentials))
+    serve(client: Client, clientId: string, credentials: ConnectCredentials, answer: SendConnack): void {
+      client.served = serve(client, clientId, enter(client, clientId, credentials, answer))
     },
   }
 
@@ -51,7 +52,12 @@ export function createServing(parts: {
   }
 
   /** Lets a client in, or refuses it. Resolves after the CONNACK, with whether the client is in. Never rejects. */
-  async function enter(client: Client, clientId: string, credentials: ConnectCredentials): Promise<boolean> {
+  async function enter(
+    client: Client,
+    clientId: string,
+    credentials: ConnectCredentials,
+    answer: SendConnack,
+  ): Promise<boolean> {
     const { connection } = client
     const { username } = credentials
     try {
@@ -63,12 +69,11 @@ export function createServing(parts: {
         const session = await begin(client, () => logIn.begin(client, clientId, principal, username))
         const { remoteAddress, sessionPresent: resumed } = connection
         log.info({ clientId, username, remoteAddress, resumed }, 'client connected')
-        connection.send(encodeConnack(connackCode.accepted, resumed))
-        receive(session, connection)
+        if (await answer(connackCode.accepted)) receive(session, connection)
       })
       return true
     } catch (error) {
-      if (error instanceof LogInRefused) refuse(connection, error.returnCode)
+      if (error instanceof LogInRefused) void answer(error.returnCode)
       else {
         metrics.storeFailures.inc()
         log.error({ err: error, clientId }, 'log-in not stored')
@@ -76,12 +81,6 @@ export function createServing(parts: {
       }
       return false
     }
-  }
-
-  /** Without a return code there is no CONNACK: many clients try again by themselves only if they got none. */
-  function refuse(connection: MqttConnection, returnCode: number | undefined): void {
-    if (returnCode !== undefined) connection.send(encodeConnack(returnCode, false))
-    connection.destroy()
   }
 
   /** Begins a session. If its client cannot be let in then, removes its will and its new session, and rejects. */
@@ -107,7 +106,6 @@ export function createServing(parts: {
     client.freeWillRoom()
     const isVoid = how !== undefined || connection.hasSentDisconnect || connection.cutReason === 'revoked'
     const discarded = willKey && isVoid && wills.discard(willKey)
-    if (willKey && !isVoid) void wills.publish(client)
     try {
       // A new session must end if its client got no CONNACK: otherwise the next CONNACK would say "session present".
       if (session && how !== undefined && !connection.sessionPresent) await sessions.giveUp(session)

@@ -1,5 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
+import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
+import { createFrameReader } from '../../../broker/connection/frames.ts'
 import { encodeValue } from '../../../journal/entry.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
@@ -103,6 +106,34 @@ t.test('the wills of the connected clients of a credential have a bound in bytes
   polite.client.send({ cmd: 'disconnect' })
   while (await broker.broker.isConnected('polite')) await new Promise((resolve) => setImmediate(resolve))
   t.equal(await code('after a farewell', { will: large }), 0, 'a will that is void takes no room')
+})
+
+t.test('Aedes learns that there is a will, and not what it says', async (t) => {
+  const username = 'encoder'
+  const password = Buffer.from([0, 255])
+  const reader = createFrameReader(() => 100_000)
+  const fields = {
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clientId: 'c',
+    clean: true,
+  } as const
+  const large = { topic: 'long topic', payload: Buffer.alloc(60_000), qos: 1, retain: true } as const
+  for (const one of [large, undefined]) {
+    reader.push(generate({ ...fields, keepalive: 60, username, password, ...(one && { will: one }) }))
+    const frame = reader.next()
+    const request = frame && judgeConnect(frame, 100)
+    if (!request || 'refusal' in request) throw new Error('it is not let in')
+    const bytes = encodeForAedes(frame, request)
+    t.ok(bytes.length < 100, `${bytes.length} bytes`)
+    const parse = parser()
+    parse.once('packet', (packet) => {
+      t.match(packet, { ...fields, keepalive: 0, username, password })
+      t.match('will' in packet ? packet.will : undefined, one && { qos: 1, retain: true })
+    })
+    parse.parse(bytes)
+  }
 })
 
 t.test('the will of a credential that is not valid any more is void', async (t) => {
