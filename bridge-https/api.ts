@@ -81,9 +81,13 @@ export function serveRoutes(
   })
   app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
   // Without this hook, Fastify would receive a body even where there is no route.
-  app.addHook('onRequest', async (request, reply) => (request.is404 ? send(reply, refuse(404)) : undefined))
-  app.addHook('onSend', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) send(reply, refuse(404))
+    else done()
+  })
+  app.addHook('onSend', (request, reply, _payload, done) => {
     if (!request.raw.complete && !isShort(request)) reply.header('connection', 'close')
+    done()
   })
   app.setErrorHandler((error, request, reply) => {
     if (codeOf(error).startsWith('FST_ERR_CTP_')) {
@@ -95,7 +99,7 @@ export function serveRoutes(
     log.error({ err: error }, 'request failed')
     return send(reply, refuse(500))
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const found = matched.get(request)
     requestAnswered(
       {
@@ -110,6 +114,7 @@ export function serveRoutes(
       },
       quietTags.has(found?.tag ?? '') ? 'debug' : 'info',
     )
+    done()
   })
   for (const route of [...routes, ...preflights(routes)]) serve(route)
 

@@ -145,20 +145,21 @@ export async function listenHttps(parts: {
 
   const security = securityHeaders(parts)
   const underWay = createUnderWay()
-  app.addHook('onRequest', async (request, reply) => {
+  // Hooks with a callback: each asynchronous one would cost every request a promise.
+  app.addHook('onRequest', (request, reply, done) => {
+    const exchange = lasting(request, reply)
     underWay.begin()
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
-    lasting(request, reply).on('close', underWay.end)
+    exchange.on('close', underWay.end)
     reply.headers(security)
     reply.header('x-request-id', request.id)
+    const { crossOrigin, isStream } = request.routeOptions.config
     // Before the first refusal: a page of another origin reads nothing of an answer without them, not even its status.
-    if (request.routeOptions.config.crossOrigin) reply.headers(crossOriginHeaders)
-  })
-  app.addHook('onRequest', async (request, reply) => {
+    if (crossOrigin) reply.headers(crossOriginHeaders)
     const end = guard.carries(request.raw.socket, addressOf(request))
-    const busy = request.routeOptions.config.isStream ? streamBusy : refuseUntil(503, busySeconds)
-    if (!end) return send(reply, busy)
-    lasting(request, reply).on('close', end)
+    if (!end) return void send(reply, isStream ? streamBusy : refuseUntil(503, busySeconds))
+    exchange.on('close', end)
+    done()
   })
   await serveDescription(app, openapi)
   // For answers with `file`. The plugin itself serves no paths. It would make validators from the size and the time of a
