@@ -1,3 +1,4 @@
+import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
 /** The origin of a client. Limits count clients by origin, not by their exact address. */
@@ -10,6 +11,8 @@ export interface Origin {
 
 /** The origin for the address of a socket. A text that is no IP address is its own origin. */
 export function originOf(text: string): Origin {
+  // Most addresses need no parsing, and each connection asks several times.
+  if (isIPv4(text)) return { address: text, network: `${text.slice(0, text.lastIndexOf('.'))}.0/24` }
   // A link-local address has its interface behind it: `fe80::7%eth0`.
   const [bare = ''] = text.split('%', 1)
   if (!ipaddr.isValid(bare)) return { address: text, network: text }

@@ -3,7 +3,7 @@ import { fstatSync, writeSync } from 'node:fs'
 /** Maximum number of bytes that wait until the reader of the log takes them. */
 const maxWaiting = 1024 * 1024
 /** Time between two writes, milliseconds. Each write wakes the reader of the log, and that costs processor time. */
-const usualPauseMs = 10
+const usualPauseMs = 50
 
 /** Writes without waiting. False: not all of the text was written. */
 type Send = (text: string) => boolean
