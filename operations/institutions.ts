@@ -6,7 +6,7 @@ import { anEmail, anInstitution } from './examples.ts'
 import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, one, string } from './results.ts'
 
-const contact = Type.Object({
+export const contact = Type.Object({
   institutionId: string,
   email: string,
   state: one('unconfirmed', 'confirmed', 'unsubscribed'),

@@ -52,11 +52,14 @@ export function createInstitutionMail(parts: {
   })
 
   return {
-    /** Counts a confirmation mail that is asked for. Undefined: it may be sent. Else the seconds to wait. */
-    async mayConfirm(email: string): Promise<number | undefined> {
-      const address = email.toLowerCase()
-      const wait = await confirmations.take(address)
-      if (wait === undefined) confirmations.tellOthers(address)
+    /**
+     * Counts a confirmation mail that is asked for, by its address or by the institution that asks. Undefined: it may be
+     * sent. Else the seconds to wait.
+     */
+    async mayConfirm(one: string): Promise<number | undefined> {
+      const name = one.toLowerCase()
+      const wait = await confirmations.take(name)
+      if (wait === undefined) confirmations.tellOthers(name)
       return wait
     },
 
@@ -66,8 +69,8 @@ export function createInstitutionMail(parts: {
         to: contact.email,
         subject: 'Now-playing hub: shall problems of your livestreams be mailed to you?',
         lines: [
-          `An operator of the now-playing hub at ${publicUrl()} named this address as the contact of the institution`,
-          `${contact.institutionId}.`,
+          `This address was named as the contact of the institution ${contact.institutionId}`,
+          `at the now-playing hub ${publicUrl()}, by an operator or by a user of the institution.`,
           '',
           'The contact gets a mail when a livestream is silent for longer than usual, plays in a loop with another, or when',
           'events are refused: at most one in 15 minutes and six a day.',

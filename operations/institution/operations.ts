@@ -1,4 +1,5 @@
 import type { Of } from '../operation.ts'
+import { ownContact } from './contact.ts'
 import { ownCredentials } from './credentials.ts'
 import { ownLivestreams } from './livestreams.ts'
 import { ownRefusals } from './refusals.ts'
@@ -20,6 +21,7 @@ export const ownOperations = {
   ...ownRefusals,
   ...ownReport,
   ...ownCredentials,
+  ...ownContact,
   ...ownSubscriptions,
 } satisfies Record<string, OwnOperation>
 

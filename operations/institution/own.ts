@@ -7,6 +7,7 @@ import { type EventRow, institutionOf } from '../../journal/history/event-row.ts
 import type { Found } from '../../journal/history/find.ts'
 import { refusal, unknownName } from '../errors.ts'
 import { toShown } from '../events.ts'
+import { institutionOperations } from '../institutions.ts'
 import type { NodeParts } from '../node-parts.ts'
 import type { ChangeRequest } from '../operation.ts'
 import { queueOperations } from '../queues.ts'
@@ -39,13 +40,14 @@ export type Own = ReturnType<typeof ownOf>
  */
 export function ownOf(node: NodeParts, { institutionId, permissions }: InstitutionUser) {
   if (!isInstitutionUrn(institutionId)) throw refusal('your user belongs to no institution with a URN')
-  const { broker, credentials, deliveries, pipeline } = node
+  const { broker, contacts, credentials, deliveries, institutionMail, pipeline } = node
   const { history } = broker
   const { test, pause, resume } = {
     test: subscriptionOperations['subscriptions.test'],
     pause: subscriptionOperations['subscriptions.pause'],
     resume: subscriptionOperations['subscriptions.resume'],
   }
+  const setContact = institutionOperations['institutions.contact']
   const owned = (name: string): PushSubscription => {
     const found = deliveries.subscriptions.get(institutionId, name)
     if (!found) throw unknownName('subscription', name)
@@ -155,6 +157,18 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
         const found = owned(name)
         if (found.pausedAt !== undefined) throw refusal('nothing is replayed: it is paused. Resume it first')
         return queueOperations['queues.replay'].run(node, { name: found.name, ...asked }, change)
+      },
+    },
+
+    contact: {
+      get: () => contacts.list().find((one) => one.institutionId === institutionId),
+
+      /** Mails a link to an address, three an hour at most: they go to whomever a user names. */
+      async set(email: string, change: ChangeRequest) {
+        const wait = await institutionMail?.mayConfirm(institutionId)
+        if (wait !== undefined)
+          throw refusal(`your institution had three of these mails within the hour: again in ${wait} s`)
+        return setContact.run(node, { institution: institutionId, email }, change)
       },
     },
   }

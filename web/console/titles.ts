@@ -16,6 +16,7 @@ const named: readonly (readonly [group: string, views: Readonly<Record<string, s
       'own-report': 'Weekly report',
       'own-check': 'Dry run',
       'own-credentials': 'Credentials',
+      'own-contact': 'Contact',
       'own-subscriptions': 'Webhooks',
     },
   ],

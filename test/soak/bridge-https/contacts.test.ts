@@ -5,7 +5,7 @@ import { writeConfig } from '../../bridge-https/users/write-config.ts'
 import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
-import { createBrowser, skip } from '../../web/browser.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 /*
  * Mails to the contact of an institution (open.md §7), through a real mail server: confirmed first, plain, and ended by a
@@ -103,6 +103,41 @@ t.test('who may set a contact, and what is no contact', async (t) => {
   t.equal(mail.count(), 4, 'nothing without a contact')
 })
 
+t.test('an institution sees and sets its own contact, and no other', async (t) => {
+  const { mail, hub, api, set, tokenIn, post } = await start(t)
+  await set('secret@b.example', other)
+  await mail.next()
+  const { token, email: who } = await addUser(hub, api, own)
+  const shown = async () => (await api.call('GET', '/institution/contact', { token })).json
+  const name = (body: object) => api.call('POST', '/institution/contact', { token, body })
+  t.same(await shown(), { email: null, state: null, setAt: null })
+  t.match(await name({ email: 'a@b.example\r\nBcc: c@d.example' }), {
+    status: 400,
+    json: { errors: [{ path: '.body.email' }] },
+  })
+  t.match(await name({ email, institution: other }), { status: 400 })
+  t.match(await name({ email }), { status: 200, json: { institutionId: own, email, state: 'unconfirmed' } })
+  const asked = await mail.next()
+  t.match(asked.to, [email])
+  t.match(await post('confirm', tokenIn(asked.text, 'confirm')), { status: 200 })
+  t.match(await shown(), { email, state: 'confirmed' })
+  t.match(await name({ email: 'new@b.example' }), { status: 200 })
+  t.match(await shown(), { email: 'new@b.example', state: 'unconfirmed' })
+  t.match(await name({ email: 'third@b.example' }), { status: 200 })
+  t.match(await name({ email: 'fourth@b.example' }), {
+    status: 409,
+    json: { message: /your institution had three of these mails within the hour/ },
+  })
+  t.match(await shown(), { email: 'third@b.example' })
+  const contacts = await hub.ask<{ institutionId: string; email: string }[]>('institutions.contacts')
+  t.equal(contacts.find(({ institutionId }) => institutionId === other)?.email, 'secret@b.example')
+  const entries = await hub.ask<{ action: string }[]>('audit')
+  t.match(
+    entries.filter(({ action }) => action === 'contact.set'),
+    [email, 'new@b.example', 'third@b.example'].map((email) => ({ who, target: own, detail: { email } })),
+  )
+})
+
 t.test('without a mail server nobody becomes a contact, and one that is away is said', async (t) => {
   const hub = await startTestHub(t)
   const contact = { institution: own, email }
@@ -112,6 +147,23 @@ t.test('without a mail server nobody becomes a contact, and one that is away is 
   const away = await startTestHub(t, { HUB_CONFIG: await writeConfig(t, { smtp }) })
   await t.rejects(away.ask('institutions.contact', contact), { message: /was not mailed: .*Set it again/s })
   t.match(await away.ask('institutions.contacts'), [{ state: 'unconfirmed' }])
+})
+
+t.test('a user sets the contact of the institution in the console', { skip }, async (t) => {
+  const { mail, hub, api, states } = await start(t)
+  const user = await addUser(hub, api, own, { permissions: ['publish'] })
+  const { page, problems } = await browser.open(t, hub, '/console/own-contact')
+  await logIn(page, user.email)
+  await page.getByRole('button', { name: 'Set a contact' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('gets no more mails').waitFor()
+  await dialog.getByLabel('E-mail address').fill(email)
+  await dialog.getByRole('button', { name: 'Set a contact' }).click()
+  await page.getByText(`${email} gets mails once it is confirmed`).waitFor()
+  await page.getByText('unconfirmed', { exact: true }).waitFor()
+  t.match((await mail.next()).to, [email])
+  t.same(await states(), ['unconfirmed'])
+  t.same(problems, [])
 })
 
 t.test('the pages behind the links, in a browser', { skip }, async (t) => {

@@ -1,0 +1,44 @@
+import { Type } from '../../event/type.ts'
+import { email } from '../arguments.ts'
+import { anEmail } from '../examples.ts'
+import { contact, institutionOperations } from '../institutions.ts'
+import { orNull } from '../results.ts'
+import { alters, type OwnOperation, shows } from './row.ts'
+
+const ofOperators = institutionOperations['institutions.contact']
+const { email: address, state, setAt } = contact.properties
+
+export const ownContact = {
+  'contact.show': {
+    permission: 'publish',
+    at: 'GET /institution/contact',
+    ...shows('the address to which the institution is mailed about silence, loops and refusals', {
+      console: {
+        view: 'own-contact',
+        title: 'Contact',
+        columns: [['E-mail', 'email'], 'state', ['Set', 'setAt']],
+      },
+      result: Type.Object(
+        { email: orNull(address), state: orNull(state), setAt: orNull(setAt) },
+        { description: 'null: the institution has no contact' },
+      ),
+      run: ({ contact }) => contact.get() ?? { email: null, state: null, setAt: null },
+    }),
+  },
+  'contact.set': {
+    permission: 'publish',
+    at: 'POST /institution/contact',
+    ...alters('set that address, in place of a former one; it is confirmed by a link', {
+      args: { email },
+      example: { email: anEmail },
+      console: {
+        ...ofOperators.console,
+        view: 'own-contact',
+        title: 'Set a contact',
+        notice: ['It takes the place of a former contact at once, which gets no more mails.'],
+      },
+      result: ofOperators.result,
+      run: ({ contact }, { email }, change) => contact.set(email, change),
+    }),
+  },
+} satisfies Record<string, OwnOperation>
