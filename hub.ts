@@ -645,6 +645,8 @@ async function listen(
     }),
   )
   const mqtt = add(await mqttOpened)
+  // What stops next waits for all answers that have begun.
+  add({ stop: broker.endTraces })
   reached.mqttPort = mqtt.port
 
   return {

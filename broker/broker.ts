@@ -152,6 +152,7 @@ export async function createBroker(parts: BrokerParts) {
     hubTime,
     importedSessions: opened.imported,
     tracePackets: packetTrace.begin,
+    endTraces: packetTrace.endAll,
     /** Cleans up after nodes that are gone, and begins to sweep out expired messages. */
     async start(): Promise<void> {
       nodes.onGone(() => running.add(wills.publishLeftOver()))

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { inTimeOr } from '../store/deadline.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Clients } from './connection/client.ts'
@@ -22,6 +23,8 @@ export interface TraceLine extends DescribedPacket {
 
 /** Pause between two questions to the nodes, milliseconds. */
 const roundMs = 500
+/** Longest wait for the lines of a node, milliseconds. */
+const answerMs = 2_000
 /** Maximum number of packets that a node keeps for a trace between two questions. */
 const maxPackets = 200
 /** As many more lines may say that connections begin and end: a flood of packets must not hide that. */
@@ -70,6 +73,9 @@ export function createPacketTrace(parts: {
   const taps = new Map<string, Tap>()
   /** The numbers of the connections that are watched. */
   const watched = new WeakMap<MqttConnection, number>()
+  /** The traces that readers of this node follow. */
+  const followed = new Set<AbortController>()
+  let isClosing = false
   let lastConnection = 0
   let lastTrace = 0
   calls.serve('packets', (asked) => answer(asked as Asked))
@@ -89,17 +95,26 @@ export function createPacketTrace(parts: {
       const id = `${nodes.self} ${++lastTrace}`
       if (!tap(id, clientId)) return undefined
       const leaving = new AbortController()
-      const following = follow({ id, clientId, end: performance.now() + forMs, leaving: leaving.signal })
+      followed.add(leaving)
+      if (isClosing) leaving.abort()
+      const following = follow({ id, clientId, end: performance.now() + forMs, leaving })
       const lines: AsyncIterableIterator<TraceLine> = {
         [Symbol.asyncIterator]: () => lines,
         next: () => following.next(),
         return() {
           // A generator alone would go on until its next line.
+          followed.delete(leaving)
           leaving.abort()
           return following.return(undefined)
         },
       }
       return lines
+    },
+
+    /** Ends all traces of this node, because it is about to close. */
+    endAll(): void {
+      isClosing = true
+      for (const leaving of followed) leaving.abort()
     },
   }
 
@@ -108,7 +123,7 @@ export function createPacketTrace(parts: {
     clientId: string
     /** By `performance.now()`. */
     end: number
-    leaving: AbortSignal
+    leaving: AbortController
   }): AsyncGenerator<TraceLine, undefined> {
     const { id, clientId, end, leaving } = trace
     const got = new Map<string, number>()
@@ -124,8 +139,8 @@ export function createPacketTrace(parts: {
       yield line('trace', { text: `until ${until}${text}` })
       yield* lines
       for (let restMs = end - performance.now(); restMs > 0; restMs = end - performance.now()) {
-        await delay(Math.min(roundMs, restMs), undefined, { signal: leaving }).catch(() => undefined)
-        if (leaving.aborted) return undefined
+        await delay(Math.min(roundMs, restMs), undefined, { signal: leaving.signal }).catch(() => undefined)
+        if (leaving.signal.aborted) return undefined
         yield* await round()
       }
       isLast = true
@@ -133,6 +148,7 @@ export function createPacketTrace(parts: {
       yield line('over')
       return undefined
     } finally {
+      followed.delete(leaving)
       if (!isLast) {
         isLast = true
         await round()
@@ -153,7 +169,9 @@ export function createPacketTrace(parts: {
     /** Undefined: the node does not answer, or is of a release without traces. */
     async function ask(node: string): Promise<Answer | undefined> {
       const asked: Asked = { id, clientId, got: got.get(node) ?? 0, isLast }
-      const reply = await calls.ask(node, 'packets', asked).catch(() => undefined)
+      const answered = calls.ask(node, 'packets', asked).catch(() => undefined)
+      // Without its store, a node would wait for longer, and show nothing of its own meanwhile.
+      const reply = await inTimeOr(answered, answerMs, undefined)
       return (reply ?? undefined) as Answer | undefined
     }
 

@@ -181,6 +181,19 @@ t.test('a reader that stops reading costs little, and others have room when it i
   })
 })
 
+t.test('a node that closes waits for no trace', async (t) => {
+  const hub = await startTestHub(t)
+  const followed = await followPackets(t, hub, 'player')
+  const whole = hub.ask<TraceLine[]>('trace', { clientId: 'player', for: 20, whole: true })
+  await hub.until(async () => (await hub.ask<object[]>('audit')).length === 2)
+  await hub.close()
+  for (const lines of [followed.lines, await whole])
+    t.same(
+      lines.map(({ what }) => what),
+      ['trace'],
+    )
+})
+
 onStore('redis', 'a client is shown on whichever node it is', async (t, env) => {
   const [here, there] = [await startTestHub(t, env), await startTestHub(t, env)]
   const login = await here.subscriber('radio/#')
