@@ -71,6 +71,8 @@ t.test('what did the hub make of an event that was published', { skip }, async (
   await page.getByText('Sent by client').waitFor()
   await page.getByText(studio.client.options.clientId ?? '', { exact: true }).waitFor()
   await page.getByRole('heading', { name: 'Who got it' }).waitFor()
+  await page.getByRole('img', { name: /^Decided after .* written .* after [\d.,]+ ms\.$/ }).waitFor()
+  t.notMatch(await page.getByRole('main').textContent(), 'budget', 'operators answer for it')
   await page.getByRole('main').getByRole('link', { name: 'Events' }).last().click()
   await row.waitFor()
   t.same(problems, [])

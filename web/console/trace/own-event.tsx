@@ -54,7 +54,7 @@ function Shown({ event }: { event: OwnEvent }) {
       {event.outcome === 'published' && !event.dryRun && (
         <section class="panel">
           <h2>Who got it</h2>
-          {stages && <StagesBar stages={stages} />}
+          {stages && <StagesBar stages={stages} withBudget={false} />}
           <Facts
             of={[
               [
