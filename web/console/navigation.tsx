@@ -10,7 +10,7 @@ export function Navigation() {
   const [, , current = ''] = pathShown(currentPath.value).split('/')
   return (
     <nav class="rail" aria-label="Console">
-      {groupsFor(user.value?.permissions ?? []).map(([group, views]) => (
+      {groupsFor(user.value?.permissions ?? []).map(([group, views, lacking]) => (
         <div key={group}>
           <h2>{group}</h2>
           <ul>
@@ -25,6 +25,11 @@ export function Navigation() {
               </li>
             ))}
           </ul>
+          {[...lacking].map(([permission, titles]) => (
+            <p key={permission} class="muted">
+              {titles.join(', ')}: with the permission <code>{permission}</code>, which an operator gives
+            </p>
+          ))}
         </div>
       ))}
     </nav>

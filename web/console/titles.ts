@@ -37,11 +37,20 @@ const groups = others.length > 0 ? [...named, ['More', Object.fromEntries(others
 
 const titles = new Map(groups.flatMap(([, views]) => Object.entries(views)))
 
-/** The groups with the views that a user with these permissions may open. */
+/**
+ * The groups with the views that a user with these permissions may open. `lacking`: the titles of the others, by the
+ * permission that opens them.
+ */
 export function groupsFor(permissions: readonly string[]) {
   return groups.flatMap(([group, views]) => {
-    const open = Object.entries(views).filter(([view]) => permissions.includes(permissionOf(view)))
-    return open.length > 0 ? [[group, open] as const] : []
+    const open: [view: string, title: string][] = []
+    const lacking = new Map<string, string[]>()
+    for (const [view, title] of Object.entries(views)) {
+      const permission = permissionOf(view)
+      if (permissions.includes(permission)) open.push([view, title])
+      else lacking.set(permission, [...(lacking.get(permission) ?? []), title])
+    }
+    return open.length > 0 ? [[group, open, lacking] as const] : []
   })
 }
 

@@ -200,15 +200,18 @@ t.test('each permission has its views, and nothing else is asked or shown', { sk
     'Credentials',
     'Contact',
   ]
-  for (const [permissions, views] of [
-    [['publish'], ofPublish],
-    [['subscribe'], ['Webhooks']],
-    [both, [...ofPublish, 'Webhooks']],
+  const withPermission = (name: string) => `with the permission ${name}, which an operator gives`
+  for (const [permissions, views, lacking] of [
+    [['publish'], ofPublish, [`Webhooks: ${withPermission('subscribe')}`]],
+    [['subscribe'], ['Webhooks'], [`${ofPublish.join(', ')}: ${withPermission('publish')}`]],
+    [both, [...ofPublish, 'Webhooks'], []],
   ] as const) {
     const { page, problems } = await start(t, [...permissions])
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).pathname))
-    t.same(await page.getByRole('navigation').getByRole('link').allTextContents(), views)
+    const menu = page.getByRole('navigation')
+    t.same(await menu.getByRole('link').allTextContents(), views)
+    t.same(await menu.getByRole('paragraph').allTextContents(), lacking)
     for (const view of views) {
       await open(page, view)
       await page.getByRole('heading', { name: view, level: 1 }).waitFor()
