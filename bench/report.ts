@@ -122,7 +122,7 @@ const packages = [
 /** The machine, the versions of the systems, and the date. */
 export function machine(): { cpu: string; memory: string; versions: string; date: string } {
   const [first] = cpus()
-  const { dependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
+  const { dependencies, devDependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
   return {
     cpu: `${cpus().length} × ${first?.model.trim() ?? 'unknown'}`,
     memory: `${Math.round(totalmem() / 1024 ** 3)} GiB`,
@@ -130,7 +130,7 @@ export function machine(): { cpu: string; memory: string; versions: string; date
       `Node ${process.versions.node} (OpenSSL ${process.versions.openssl})`,
       versionOf('mosquitto', ['-h'], /version ([\d.]+)/, 'Mosquitto'),
       versionOf('nats-server', ['--version'], /v([\d.]+)/, 'NATS'),
-      ...packages.map(([name, title]) => `${title} ${dependencies[name]}`),
+      ...packages.map(([name, title]) => `${title} ${dependencies[name] ?? devDependencies[name]}`),
     ]
       .filter(Boolean)
       .join(', '),

@@ -15,6 +15,7 @@ import { paused } from './scenarios/paused.ts'
 import { post } from './scenarios/post.ts'
 import { push } from './scenarios/push.ts'
 import { retained } from './scenarios/retained.ts'
+import { scale } from './scenarios/scale.ts'
 import { sessions } from './scenarios/sessions.ts'
 import { slowDisk } from './scenarios/slow-disk.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
@@ -31,6 +32,7 @@ export const scenarios: Record<string, Scenario> = {
   fanout,
   workers,
   nodes,
+  scale,
   ingest,
   connect,
   idle,

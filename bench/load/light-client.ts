@@ -7,6 +7,8 @@ export interface Address {
   port: number
   /** CA certificate, PEM. */
   ca: string
+  /** The address that clients connect from, such as `127.0.0.2`: each has ports of its own. */
+  from?: string
 }
 
 export type LightClient = Awaited<ReturnType<typeof openLightClient>>
@@ -38,6 +40,7 @@ export async function openLightClient(of: {
     host: '127.0.0.1',
     servername: 'localhost',
     port: of.address.port,
+    ...(of.address.from && { localAddress: of.address.from }),
     ca: of.address.ca,
     ...(of.tlsSession && { session: of.tlsSession }),
     onread: {
