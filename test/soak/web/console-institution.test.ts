@@ -59,6 +59,24 @@ t.test('why was my event refused, and what did the hub make of it', { skip }, as
   t.same(problems, [])
 })
 
+t.test('what a playout sends wrong again and again is one row, with how often', { skip }, async (t) => {
+  const { page, studio, problems } = await start(t, both)
+  for (const playlistItemId of ['item-1', 'item-2', 'item-3'])
+    await studio.publish(playing(livestream, { title: 'Again', length: 0, playlistItemId }))
+  await studio.publish(playing(livestream, { title: 'Again', length: -1 }))
+  await studio.publish(playing(station(0, 2), { title: 'Again', length: 0 }))
+  await open(page, 'Refusals')
+  const rows = page.getByRole('row').filter({ hasText: 'Again' })
+  await rows.filter({ hasText: /3 times since \d/ }).waitFor()
+  t.equal(await rows.count(), 3)
+  await rows.filter({ hasText: '3 times' }).getByRole('link', { name: 'Again – Mira Hollund' }).click()
+  await page.getByText('"playlistItemId":"item-3"').waitFor()
+  await open(page, 'Events')
+  await rows.nth(4).waitFor()
+  t.equal(await rows.count(), 5, 'the list of all events has each')
+  t.same(problems, [])
+})
+
 t.test('what did the hub make of an event that was published', { skip }, async (t) => {
   const { page, studio, problems } = await start(t, both)
   const [first, second] = [livestream, station(0, 2)]

@@ -8,7 +8,7 @@ import { set, type Typed } from '../parts/form.tsx'
 import { Head, None, Problem } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
-import { clockTime, dateAndTime, titleOf } from '../words.ts'
+import { clockTime, count, dateAndTime, titleOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
 const chosen: Typed = signal({})
@@ -26,6 +26,7 @@ export function OwnRefusals() {
         caption="What was refused or warned of, newest first"
         empty="Nothing was refused or warned of within a week."
         only={only}
+        isGrouped
         tools={
           <select
             aria-label="Which are listed"
@@ -65,9 +66,11 @@ function Listed(props: {
   caption: string
   empty: string
   only?: string
+  /** Rows that say the same are one. */
+  isGrouped?: boolean
   tools?: ComponentChildren
 }) {
-  const { command, view, caption, empty, only = '', tools } = props
+  const { command, view, caption, empty, only = '', isGrouped = false, tools } = props
   const args = only === '' ? {} : { only }
   const { value, problem } = useCommandAnswer(command, args, everyMs)
   /** The pages behind the first, of what is chosen. */
@@ -77,6 +80,7 @@ function Listed(props: {
   const behind = more.value?.only === only ? more.value : undefined
   const older = behind?.events ?? []
   const next = (behind ?? first)?.next ?? null
+  const events = first && [...first.events, ...older.filter(({ position }) => !holds(first.events, position))]
 
   async function showMore(): Promise<void> {
     const answer = await operate(command, { ...args, before: next })
@@ -90,7 +94,7 @@ function Listed(props: {
       <Problem text={problem.value ?? trouble.value} />
       <Table
         caption={caption}
-        rows={first && [...first.events, ...older.filter(({ position }) => !holds(first.events, position))]}
+        rows={isGrouped ? events && grouped(events) : events?.map(alone)}
         keyOf={({ position }) => String(position)}
         textOf={(row) => JSON.stringify(row)}
         tools={tools}
@@ -98,10 +102,17 @@ function Listed(props: {
         columns={[
           {
             title: 'When',
-            cell: ({ at }) => (
-              <time dateTime={at} title={dateAndTime(at)}>
-                {clockTime(at)}
-              </time>
+            cell: ({ at, times, since }) => (
+              <>
+                <time dateTime={at} title={dateAndTime(at)}>
+                  {clockTime(at)}
+                </time>
+                {times > 1 && (
+                  <small class="below">
+                    {count(times)} times since {clockTime(since)}
+                  </small>
+                )}
+              </>
             ),
           },
           { title: 'Outcome', cell: (row) => <Outcome row={row} /> },
@@ -124,6 +135,26 @@ function Listed(props: {
       )}
     </section>
   )
+}
+
+/** An event, and how many listed ones say the same. `since`: when the first of them came, ISO 8601. */
+type Row = ListedOwnEvent & { times: number; since: string }
+
+function alone(event: ListedOwnEvent): Row {
+  return { ...event, times: 1, since: event.at }
+}
+
+/** The newest of all events that differ in nothing that their row says but the time. `events`: the newest first. */
+function grouped(events: readonly ListedOwnEvent[]): Row[] {
+  const rows = new Map<string, Row>()
+  for (const event of events) {
+    const { outcome, services, refusedServices, errors, warnings } = event
+    const said = JSON.stringify([titleOf(event), outcome, services, refusedServices, errors, warnings])
+    const newer = rows.get(said)
+    if (newer) rows.set(said, { ...newer, times: newer.times + 1, since: event.at })
+    else rows.set(said, alone(event))
+  }
+  return [...rows.values()]
 }
 
 function holds(events: readonly ListedOwnEvent[], position: number): boolean {
