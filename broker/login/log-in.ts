@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { isTemporary, type Principal } from '../../acl/principal.ts'
 import type { ClientCertificate } from '../../certs/client-certificate.ts'
 import { cut } from '../../event/cut.ts'
@@ -13,6 +14,12 @@ import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 import { type Claims, ClientGone, PermissionsDiffer, TooManySessions } from './claim.ts'
 import { createWillRoom, type Wills } from './wills.ts'
+
+/**
+ * A client at a blocked address waits so long for its refusal, milliseconds: some connect again at once, thousands of times a
+ * second, and each time costs a TLS handshake (`findings/collectd-reconnects-without-pause.sh`).
+ */
+const blockedMs = 1_000
 
 export type MqttLogIn = ReturnType<typeof createMqttLogIn>
 
@@ -59,6 +66,7 @@ export function createMqttLogIn(parts: {
     const { remoteAddress, request } = client.connection
     const origin = originOf(remoteAddress).address
     if ((await failures.secondsBlocked(origin)) !== undefined) {
+      await delay(blockedMs, undefined, { ref: false })
       throw refusal(client, 'too-many-failures', connackCode.serverUnavailable, username)
     }
     const { certificate } = client.connection

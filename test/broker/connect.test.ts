@@ -238,4 +238,11 @@ t.test('failed log-ins of an address are refused for a while', async (t) => {
     ['credentials', 'too-many-failures'].map((reason) => ({ reason, ...shortened, times: 1 })),
     'strangers fill no disk',
   )
+
+  let refused = 0
+  for (const end = Date.now() + 1_500; Date.now() < end; refused++) {
+    const client = await rawClient(t, broker.port)
+    await client.connect({ clientId: 'restless', username: 'u', password: Buffer.from('wrong') })
+  }
+  t.ok(refused <= 2, `one that comes back at once waits for its answer: ${refused} answers in 1.5 s`)
 })
