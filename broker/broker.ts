@@ -11,7 +11,7 @@ import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAedes } from './aedes.ts'
-import { createClientEvents } from './client-events.ts'
+import { ClientEvents } from './client-events.ts'
 import { type Clients, createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits } from './connection/connection-events.ts'
@@ -117,7 +117,7 @@ export async function createBroker(parts: BrokerParts) {
   const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
   const packetTrace = createPacketTrace({ clients, nodes, calls, clock })
-  const eventsOf = createClientEvents({
+  const handedTo = {
     publishing,
     subscribing,
     unfinished,
@@ -126,7 +126,7 @@ export async function createBroker(parts: BrokerParts) {
     packetTrace,
     log,
     metrics,
-  })
+  }
   const aedes = await openAedes({
     clients,
     heartbeatIntervalMs,
@@ -171,7 +171,7 @@ export async function createBroker(parts: BrokerParts) {
         socket,
         remoteAddress,
         limits,
-        (added) => eventsOf(clients.add(added)),
+        (added) => new ClientEvents(clients.add(added), handedTo),
         certificate,
       )
       aedes.handle(connection)

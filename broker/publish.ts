@@ -11,7 +11,7 @@ import { createRareWarning } from '../telemetry/rare-warning.ts'
 import type { Charge } from '../validator/decide.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
-import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
+import type { ArrivedPublish, Resume } from './connection/connection-events.ts'
 import { encodeAcknowledgement } from './connection/packets.ts'
 import { packetType, type Qos } from './connection/protocol.ts'
 import type { Incoming } from './incoming-qos2.ts'
@@ -59,23 +59,19 @@ export function createPublishing(parts: {
   const { inbox, incoming, publishes, pacing, rate, clock } = parts
 
   return {
-    /** Returns the handlers for the PUBLISH and PUBREL packets of a connection. */
-    eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish' | 'release'> {
-      const { connection } = client
-      const isOver = () => !connection.isOpen
-      return {
-        publishes: () => connection.principal !== undefined && publishes(connection.principal),
-        publishing: (bytes, resume) => enter(connection.principal?.username ?? '', bytes, resume, isOver),
-        publish: (publish) => take(client, publish),
-        release: (packetId) => release(client, packetId),
-      }
-    },
-
+    /** Whether the client may publish anything at all. */
+    publishes: ({ connection: { principal } }: Client): boolean =>
+      principal !== undefined && publishes(principal),
+    enter,
+    take,
+    release,
     decideAndSettle,
   }
 
   /** Whether an arrived PUBLISH goes on now. If not, `resume` is called later. */
-  function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
+  function enter({ connection }: Client, bytes: number, resume: Resume): boolean {
+    const username = connection.principal?.username ?? ''
+    const isOver = () => !connection.isOpen
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
     // `pay` runs only when the pacing lets the PUBLISH through. At that time, the cost of the previous large PUBLISH
     // has been charged.

@@ -316,10 +316,10 @@ export class MqttConnection extends Duplex {
         this.send(pingresp)
         return
       case packetType.subscribe:
-        this.#takeRequest(frame, this.#events.subscribe)
+        this.#takeRequest(frame, (request) => this.#events.subscribe(request))
         return
       case packetType.unsubscribe:
-        this.#takeRequest(frame, this.#events.unsubscribe)
+        this.#takeRequest(frame, (request) => this.#events.unsubscribe(request))
         return
       case packetType.pubrel:
         this.#answer(frame, this.#events.release(frame.body.readUInt16BE(0)))

@@ -1,7 +1,6 @@
 import type { Principal } from '../../acl/principal.ts'
-import { createHalfReceived } from '../../listener/half-received.ts'
+import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
 import { createPublishRate } from '../../listener/pacing.ts'
-import type { ConnectionEvents } from './connection-events.ts'
 
 /**
  * Limits before and after log-in. `bytes`: for the packets of all connections together. `pieces`: how many pieces of
@@ -24,16 +23,16 @@ export function createUnfinished(publishRate: number) {
   const pieceRate = createPublishRate(publishRate === 0 ? 0 : tinyRate)
 
   return {
-    /** The calls with which a connection counts the memory of its packets. */
-    eventsOf: (connection: {
-      principal: Principal | undefined
-    }): Pick<ConnectionEvents, 'collect' | 'countBytes'> => ({
-      collect(isBeforeLogIn, end) {
-        if (isBeforeLogIn) return beforeLogIn.collect(end)
-        const username = connection.principal?.username ?? ''
-        return afterLogIn.collect(end, () => pieceRate.take(username, performance.now()) === 0)
-      },
-      countBytes: afterLogIn.countBytes,
-    }),
+    /** Begins to collect an unfinished packet of a client. Calls `end` if the packet must make room. */
+    collect(
+      { principal }: { principal: Principal | undefined },
+      isBeforeLogIn: boolean,
+      end: () => void,
+    ): Collected {
+      if (isBeforeLogIn) return beforeLogIn.collect(end)
+      const username = principal?.username ?? ''
+      return afterLogIn.collect(end, () => pieceRate.take(username, performance.now()) === 0)
+    },
+    countBytes: afterLogIn.countBytes,
   }
 }

@@ -3,7 +3,7 @@ import type { Pacing } from '../../listener/pacing.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client } from '../connection/client.ts'
-import type { ConnectionEvents } from '../connection/connection-events.ts'
+import type { Resume } from '../connection/connection-events.ts'
 import { encodeSuback, encodeUnsuback, type FiltersFrame } from '../connection/packets.ts'
 import type { Qos } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
@@ -36,24 +36,14 @@ export function createSubscribing(parts: {
   const { grants, reading, retainedSending, rules, pacing, log, metrics } = parts
 
   return {
-    /** Returns the handlers for the SUBSCRIBE and UNSUBSCRIBE packets of a connection. */
-    eventsOf(client: Client): Pick<ConnectionEvents, 'requesting' | 'subscribe' | 'unsubscribe'> {
-      const { connection } = client
-      const isOver = () => !connection.isOpen
-      return {
-        requesting(filters, resume) {
-          const asker = connection.principal?.username ?? ''
-          const pace = filters <= manyFilters ? pacing.small : pacing.large
-          return pace.enter(() => void resume('pacing'), { asker, isOver })
-        },
-        subscribe: async (request) => {
-          if (client.session) await subscribe(client.session, request)
-        },
-        unsubscribe: async (request) => {
-          if (client.session) await unsubscribe(client.session, request)
-        },
-      }
+    /** Whether a packet with so many filters goes on now. If not, `resume` is called later. */
+    enter({ connection }: Client, filters: number, resume: Resume): boolean {
+      const asker = connection.principal?.username ?? ''
+      const pace = filters <= manyFilters ? pacing.small : pacing.large
+      return pace.enter(() => void resume('pacing'), { asker, isOver: () => !connection.isOpen })
     },
+    subscribe,
+    unsubscribe,
   }
 
   /** Never rejects: if the subscription cannot be stored, closes the connection without an answer. */
