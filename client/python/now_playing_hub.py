@@ -510,7 +510,7 @@ class Publisher:
         if self._closing is None:
             self._closing = _running_future()
             self._loop.soon(self._close, wait, self._closing)
-        return self._loop.wait(self._closing, None)
+        return self._loop.wait_for_end(self._closing)
 
     def __enter__(self) -> Publisher:
         return self
@@ -1444,7 +1444,7 @@ class Subscriber:
             self._loop.soon(end)
         except ClientError:
             return  # it was closed before
-        self._loop.wait(done, None)
+        self._loop.wait_for_end(done)
 
     def __enter__(self) -> Subscriber:
         return self
@@ -2296,6 +2296,8 @@ _SUBSCRIBER_PAUSES = (0.5, 20)
 """Pause before the next attempt to connect: the first and the longest. It grows with each failure, shortened at random."""
 _PROVEN = 60
 """A connection that lasted so long ends an outage, also if nothing was published on it."""
+_ENDING = 5
+"""How long `close` waits for the end of its thread, after everything else."""
 _REFUSED_PAUSE = 5 * 60
 """Pause after a refusal that only a person can end."""
 # MQTT 3.1.1 §3.2.2.3. In its second callback API, paho 2 says it with the codes of MQTT 5.
@@ -2915,6 +2917,12 @@ class _Loop:
             if future.done():
                 raise
             raise TimeoutError("nobody knows yet what became of the event; it is still on its way") from None
+
+    def wait_for_end(self, closed: Future[Any]) -> Any:
+        """As `wait`, and then for the end of the thread: Python may crash where it ends beside a thread that runs."""
+        result = self.wait(closed, None)
+        self._thread.join(_ENDING)
+        return result
 
     def stop(self) -> None:
         self._loop.stop()
