@@ -72,6 +72,9 @@ export function createLegacy(parts: LegacyParts) {
     }
     const { event, kind } = decided
     let { judged } = decided
+    const judgeAgain = () => judge(event.services, request.institutionId, decided.by, topics)
+    // Another node may have made the topics a moment ago, for somebody else.
+    if (judged.withoutTopic.size > 0 && (await topics.caughtUp())) judged = judgeAgain()
     if (request.dryRun) {
       metrics.events.inc({ outcome: 'dry-run' })
       return answerDry(event, judged, warningsAbout(decided, judged, topicsToMake(judged)))
@@ -80,7 +83,7 @@ export function createLegacy(parts: LegacyParts) {
     let id = ''
     try {
       await decideWithRetries((isAgain) => {
-        if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
+        if (isAgain) judged = judgeAgain()
         const settlement = settlementOf(decided, judged, warnings, parts)
         id = settlement.id
         return store(settlement)

@@ -1,4 +1,5 @@
 import { crc64 } from '../event/derived-id.ts'
+import { caughtUp } from '../store/caught-up.ts'
 import type { CommitEnd, Prepare } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
@@ -41,6 +42,8 @@ export async function createTopics(store: Store) {
   })
 
   return {
+    /** Waits for the topics that other nodes have made. False: there are no other nodes, or the store does not answer. */
+    caughtUp: (): Promise<boolean> => caughtUp(store),
     /** The ids of all livestreams with a topic, sorted. */
     ids: (): string[] => [...topics.keys()].sort(),
     /** The topics that are stored, by livestream id. */

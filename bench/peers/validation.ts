@@ -13,6 +13,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
   const { feed } = readFeed(feedPath)
   const pipeline = createPipeline({
     topics: {
+      caughtUp: async () => false,
       ids: () => [],
       stored: new Map(),
       has: () => false,

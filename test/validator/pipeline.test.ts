@@ -22,6 +22,7 @@ const controlTimes = { time: '2026-01-31T11:59:00Z', validUntil: '2026-01-31T12:
 const alongside: Change[] = [{ put: 'incoming/x', value: '' }]
 
 const everyTopicExists: Topics = {
+  caughtUp: async () => false,
   ids: () => [],
   stored: new Map(),
   has: () => false,
