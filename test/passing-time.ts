@@ -19,12 +19,19 @@ export function letTimePass() {
   }
 
   return {
+    look,
+
     /** Lets minutes pass. */
     pass(minutes: number): void {
       for (let minute = 0; minute < minutes; minute++) {
         aheadMs += 60_000
-        for (const look of [...looks.values()]) look()
+        look()
       }
     },
+  }
+
+  /** Lets nodes look again, without time passing. */
+  function look(): void {
+    for (const each of [...looks.values()]) each()
   }
 }
