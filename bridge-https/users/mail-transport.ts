@@ -44,13 +44,18 @@ export function createMailTransport(server: MailServer) {
   }
 }
 
-/** Codes of errors that come before the mail is on its way. */
-const before: ReadonlySet<unknown> = new Set(['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'])
+/** Codes of errors that come before the mail is on its way, and kinds of timeouts. */
+const before: ReadonlySet<unknown> = new Set([
+  ...['EDNS', 'ETLS', 'EAUTH', 'ENOAUTH', 'EENVELOPE'],
+  ...['CONNECT_TIMEOUT', 'GREETING_TIMEOUT'],
+])
 
 /** Whether a mail that was rejected so has certainly not been taken. False: the connection broke, it may have been. */
 export function isNotTaken(error: unknown): boolean {
-  const { code, responseCode, syscall } = Object(error)
-  return before.has(code) || typeof responseCode === 'number' || syscall === 'connect'
+  const { code, timeoutType, responseCode, syscall } = Object(error)
+  return (
+    before.has(code) || before.has(timeoutType) || typeof responseCode === 'number' || syscall === 'connect'
+  )
 }
 
 /** Loads the mail client on demand: most nodes have no mail server. */
