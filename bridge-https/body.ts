@@ -44,8 +44,8 @@ export function compileParameters(schema: TSchema): (given: unknown) => ErrorIte
 }
 
 /**
- * Names that are nearly those of fields, such as `maxage` or `livestream`. Other unknown fields are ignored, as before
- * MQTT. But a setting that is spelled wrong would be left out, and nobody would notice.
+ * Errors for names that are nearly those of fields, such as `maxage` or `livestream`. Their sender would not notice that
+ * they are ignored. All other unknown fields are ignored, as the API did before MQTT.
  */
 function misspelledIn(given: readonly string[], names: readonly string[]): ErrorItem[] {
   const meant = new Map(names.map((name) => [simplified(name), name]))

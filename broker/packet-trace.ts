@@ -17,7 +17,7 @@ export interface TraceLine extends DescribedPacket {
   what: 'trace' | 'open' | 'in' | 'out' | 'note' | 'end' | 'left out' | 'silent' | 'over'
   connection?: number
   text?: string
-  /** How many lines are missing here. Null: nobody knows. */
+  /** How many lines are missing here. Null: the node has forgotten. */
   leftOut?: number | null
 }
 
@@ -31,7 +31,7 @@ const maxPackets = 200
 const maxLines = 2 * maxPackets
 /** Maximum number of traces at the same time. */
 const maxTraces = 20
-/** A trace that nobody has asked about for so long ends: its reader, or the reader's node, is gone. */
+/** A node ends a trace that it was not asked about for this time, milliseconds: the reader, or its node, is gone. */
 const unaskedMs = 60_000
 
 /** Asks a node for the lines of a trace. `got`: the number of the last answer that arrived. */
@@ -175,7 +175,7 @@ export function createPacketTrace(parts: {
       return (reply ?? undefined) as Answer | undefined
     }
 
-    /** What is to be said of a node itself. */
+    /** Whether a node has become silent, answers again, or has forgotten the trace. */
     function noticeOf(node: string, reply: Answer | undefined): TraceLine[] {
       const name = nodes.nameOf(node)
       const isSilent = reply?.lines === undefined

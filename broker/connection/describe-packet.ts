@@ -18,7 +18,7 @@ export interface DescribedPacket {
   returnCodes?: number[]
   /** The topic filters, the first 20. Behind each filter of a SUBSCRIBE: its QoS. */
   filters?: string[]
-  /** What is left of the packet, in words. */
+  /** What the other fields do not say of the packet. */
   text?: string
 }
 
@@ -86,7 +86,7 @@ function filtersOf(body: Buffer, optionBytes: 0 | 1): DescribedPacket {
   return { filters }
 }
 
-/** The fields of a CONNECT in words. What cannot be read is left out: the hub says what is wrong with it. */
+/** The fields of a CONNECT in words, without those that cannot be read. The refusal says what is wrong with them. */
 function connectText(body: Buffer): string {
   const start = startOfConnect(body)
   if (!start) return 'not one of MQTT'
@@ -98,7 +98,7 @@ function connectText(body: Buffer): string {
   ]
   parts.push(`keep alive ${keepAlive} s`)
   let at = clientId?.end ?? body.length
-  // What is behind it has another form in MQTT 5.
+  // Behind the client id, MQTT 5 has other fields.
   if (level === 5) return parts.join(', ')
   if (has(connectFlag.will)) {
     const topic = readBytes(body, at)
@@ -160,7 +160,7 @@ function readLength(bytes: Buffer, start: number): { length: number; end: number
   return { length, end: start + 4 }
 }
 
-/** At most twice as long as what is shown is read: a flood of long topics must cost little. */
+/** Decodes only the bytes that may be shown: a flood of long topics must cost little. */
 function shown(bytes: Buffer): string {
   return cut(bytes.toString('utf8', 0, 4 * shownText), shownText)
 }

@@ -53,8 +53,8 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 }
 
 /**
- * Returns the changes that store the record of a persistent session. In a shared store, the stored version must be `storedVersion` (undefined: no
- * record). Otherwise a stale node could overwrite a later record, or revive an ended session.
+ * Returns the changes that store the record of a persistent session. In a shared store, the stored version must be
+ * `storedVersion` (undefined: no record). Otherwise a stale node could overwrite a later record, or revive an ended session.
  */
 export function recordChanges(
   record: SessionRecord,
