@@ -3,6 +3,19 @@ import t from 'tap'
 import { followLog } from '../../../store/redis/log.ts'
 import { keysOf } from '../../../store/redis/script.ts'
 
+/** A reader from the beginning of the log, whose changes nobody wants. */
+const fromTheBeginning = {
+  keys: keysOf('hub:test'),
+  node: 'a',
+  position: '0-0',
+  seen: () => '0-0',
+  isAwaited: () => false,
+  listener: () => undefined,
+  onLost: () => undefined,
+  onReading: () => undefined,
+  upSince: () => 0,
+}
+
 t.test('a gap is reported also if Redis does not answer at first', async (t) => {
   let isAnswering = false
   const asked: string[] = []
@@ -20,15 +33,7 @@ t.test('a gap is reported also if Redis does not answer at first', async (t) => 
         },
         close: () => undefined,
       } as never,
-      keys: keysOf('hub:test'),
-      node: 'a',
-      position: '0-0',
-      seen: () => '0-0',
-      isAwaited: () => false,
-      listener: () => undefined,
-      onLost: () => undefined,
-      onReading: () => undefined,
-      upSince: () => 0,
+      ...fromTheBeginning,
       onGap(reason) {
         gaps.push(reason)
         resolve()
@@ -65,15 +70,7 @@ t.test('entries gather between two reads, until a commit of this node waits', as
       },
       close: () => undefined,
     } as never,
-    keys: keysOf('hub:test'),
-    node: 'a',
-    position: '0-0',
-    seen: () => '0-0',
-    isAwaited: () => false,
-    listener: () => undefined,
-    onLost: () => undefined,
-    onReading: () => undefined,
-    upSince: () => 0,
+    ...fromTheBeginning,
     onGap: (reason) => t.fail(reason.message),
     onOwn: async () => [],
   })
