@@ -302,7 +302,7 @@ async function load({ config, log, options, reached, add }: Given) {
   })
   add(traffic)
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
-  const wanted = { incoming: config.maxConnections, outgoing: maxSockets }
+  const wanted = { incoming: config.maxConnections, outgoing: maxSockets, processes: config.workers }
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
@@ -483,7 +483,7 @@ async function listen(
   const { store, state: storeState } = opened
   const counts = options.others?.counts ?? noOthers
   const bounds = (name: string) =>
-    createConnectionBounds({ ...config, room: parts.connections.incoming, together: { name, counts } })
+    createConnectionBounds({ ...config, room: parts.connections.room, together: { name, counts } })
   const mqttBounds = bounds('mqtt')
   const onAir = createOnAir({
     ...broker,

@@ -229,7 +229,7 @@ export const settings = {
     group: 'connections',
     schema: whole(1),
     default: 20_000,
-    does: 'open MQTT connections, over TCP and WebSocket together; as many again for HTTPS requests. Never more than fit into three quarters of the open files that the system allows (`ulimit -Hn`), less up to 960 for webhooks and plugin targets',
+    does: 'open MQTT connections of all workers, over TCP and WebSocket together; as many again for HTTPS requests. Each process takes only as many as [its open files](deployment.md#sizing) allow',
   },
   maxConnectionsPerAddress: {
     group: 'connections',

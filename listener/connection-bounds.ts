@@ -16,6 +16,15 @@ export interface ConnectionPlace {
   leave(): void
 }
 
+/** How many connections a process has room for. Its listeners share it. */
+export interface Room {
+  /** The most that one listener may have. */
+  ofOne: number
+  all: number
+  /** How many there are. */
+  open: number
+}
+
 /**
  * Limits the open connections, in all and per address. Listeners that get the same bounds share these limits, and so do
  * the workers of a hub: together they may exceed one by the connections of some milliseconds.
@@ -24,12 +33,13 @@ export function createConnectionBounds(limits: {
   maxConnections: number
   /** 0: no limit. */
   maxConnectionsPerAddress: number
-  /** How many connections this process has room for. Absent: for all. */
-  room?: number
+  /** Absent: this process has room for all. */
+  room?: Room
   /** The connections of other workers. `name`: the same for the same bounds in each worker. */
   together?: { name: string; counts: SharedCounts }
 }) {
-  const { maxConnections, maxConnectionsPerAddress, room = maxConnections } = limits
+  const { maxConnections, maxConnectionsPerAddress } = limits
+  const { room = { ofOne: maxConnections, all: maxConnections, open: 0 } } = limits
   const { name, counts } = limits.together ?? { name: '', counts: noOthers }
   const perAddress = new Map<string, number>()
   let open = 0
@@ -37,8 +47,10 @@ export function createConnectionBounds(limits: {
   return {
     /** Takes a place for a new connection, before the client's address is known. Undefined: no place is left. */
     enter(): ConnectionPlace | undefined {
-      if (open >= room || open + counts.ofOthers(name) >= maxConnections) return undefined
+      if (open >= room.ofOne || room.open >= room.all) return undefined
+      if (open + counts.ofOthers(name) >= maxConnections) return undefined
       open++
+      room.open++
       counts.add(name, 1)
       let hasLeft = false
       let address: string | undefined
@@ -67,6 +79,7 @@ export function createConnectionBounds(limits: {
           if (hasLeft) return
           hasLeft = true
           open--
+          room.open--
           counts.add(name, -1)
           belongsToNobody()
         },

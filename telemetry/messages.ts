@@ -112,8 +112,9 @@ export const messages = {
   },
   'open files allow fewer connections than HUB_MAX_CONNECTIONS': {
     level: 'warn',
-    fields: ['wanted', 'openFiles', 'room'],
-    means: 'at start: there is `room` for so many connections over MQTT, and as many over HTTPS',
+    fields: ['wanted', 'openFiles', 'room', 'roomOfBoth'],
+    means:
+      'at start: all workers together have `room` for so many connections over MQTT, for so many over HTTPS, and `roomOfBoth` in all. [`openFiles`](deployment.md#sizing) is the limit of one process',
   },
   'the link for the first operator is in a file': {
     level: 'info',

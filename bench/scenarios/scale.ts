@@ -51,8 +51,12 @@ export const scale: Scenario = {
     const samples: Sample[] = []
     const wanted = single(asked, 'connections')
     const log = { warn: () => say('`ulimit -Hn` allows a hub fewer connections than that') }
-    const { incoming } = await connectionsWithinOpenFiles({ incoming: wanted, outgoing: mostOutgoing }, log)
-    const options = { ...asked, connections: [incoming] }
+    const processes = single(asked, 'workers')
+    const { room } = await connectionsWithinOpenFiles(
+      { incoming: wanted, outgoing: mostOutgoing, processes },
+      log,
+    )
+    const options = { ...asked, connections: [Math.min(wanted, processes * room.ofOne)] }
     for (let run = 1; run <= single(options, 'runs'); run++) {
       await measureOnce(options, (of, figures) => {
         const told = Object.entries(figures).map(([name, value]) => `${name} ${Number(value.toPrecision(3))}`)

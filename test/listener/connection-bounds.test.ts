@@ -64,7 +64,7 @@ t.test('the connections of other workers count', async (t) => {
   const bounds = createConnectionBounds({
     maxConnections: 5,
     maxConnectionsPerAddress: 2,
-    room: 10,
+    room: { ofOne: 10, all: 10, open: 0 },
     together: { name: 'mqtt', counts },
   })
   const first = bounds.enter()
@@ -85,4 +85,17 @@ t.test('the connections of other workers count', async (t) => {
       ['mqtt a', 0],
     ],
   )
+})
+
+t.test('listeners of one process share its room, and none takes all of it', async (t) => {
+  const room = { ofOne: 3, all: 4, open: 0 }
+  const bounds = () => createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0, room })
+  const [mqtt, https] = [bounds(), bounds()]
+  const places = Array.from({ length: 4 }, mqtt.enter)
+  t.same(places.map(Boolean), [true, true, true, false])
+  t.ok(https.enter())
+  t.equal(https.enter(), undefined, 'the process is full')
+  for (const place of places) place?.leave()
+  t.same(Array.from({ length: 3 }, https.enter).map(Boolean), [true, true, false])
+  t.equal(room.open, 3)
 })

@@ -6,32 +6,53 @@ import { maxSockets, socketsWithin } from '../../delivery/webhook/sockets.ts'
 import { connectionsWithinOpenFiles } from '../../listener/open-files.ts'
 import { connectPublisher } from '../clients.ts'
 import { playing, station } from '../events.ts'
+import { startRedis, withoutRedis } from '../redis-server.ts'
+import { shareSigningKeyOn } from '../signing-key.ts'
+import { workersOn } from '../soak/workers/start-workers.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 
-t.test(
-  'there are as many connections as wanted, or as there are open files for, and a warning',
-  async (t) => {
-    const wanted = { incoming: 20_000, outgoing: maxSockets }
-    const table: [openFiles: number, incoming: number, outgoing: number, warnings: object[]][] = [
-      [65_536, 20_000, maxSockets, []],
-      [Infinity, 20_000, maxSockets, []],
-      [20_000, 6_636, maxSockets, [{ wanted: 20_000, openFiles: 20_000, room: 6_636 }]],
-      [1024, 320, 128, [{ wanted: 20_000, openFiles: 1024, room: 320 }]],
-    ]
-    for (const [openFiles, incoming, outgoing, warnings] of table) {
-      const warned: unknown[] = []
-      const log = { warn: (values: unknown) => warned.push(values) }
-      const allowed = await connectionsWithinOpenFiles(wanted, log, async () => openFiles)
-      t.same(allowed, { incoming, outgoing })
-      t.same(warned, warnings)
-      t.ok(2 * allowed.incoming + allowed.outgoing <= (openFiles * 3) / 4, 'the rest is for the store')
-    }
-  },
-)
+t.test('open files bound connections, and a warning says so where all processes have too few', async (t) => {
+  const warning = (openFiles: number, room: number, roomOfBoth: number) => [
+    { wanted: 20_000, openFiles, room, roomOfBoth },
+  ]
+  const table: [openFiles: number, processes: number, ofOne: number, all: number, warnings: object[]][] = [
+    [65_536, 1, 46_320, 61_760, []],
+    [Infinity, 1, Infinity, Infinity, []],
+    [20_000, 1, 12_168, 16_224, warning(20_000, 12_168, 16_224)],
+    [20_000, 2, 12_168, 16_224, warning(20_000, 24_336, 32_448)],
+    [20_000, 3, 12_168, 16_224, []],
+    [1024, 1, 480, 640, warning(1024, 480, 640)],
+  ]
+  for (const [openFiles, processes, ofOne, all, warnings] of table) {
+    const warned: unknown[] = []
+    const log = { warn: (values: unknown) => warned.push(values) }
+    const wanted = { incoming: 20_000, outgoing: maxSockets, processes }
+    const { room, outgoing } = await connectionsWithinOpenFiles(wanted, log, async () => openFiles)
+    t.same(room, { ofOne, all, open: 0 })
+    t.equal(outgoing, Math.min(maxSockets, openFiles / 8))
+    t.same(warned, warnings)
+    t.ok(room.all + outgoing <= openFiles - Math.min(openFiles / 4, 2_048), 'the rest is for the store')
+  }
+})
+
+t.test('the open files of all workers count', { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis(t)
+  await shareSigningKeyOn(redis.url)
+  const warning = 'open files allow fewer connections than HUB_MAX_CONNECTIONS'
+  const warned = async (env: Record<string, string>) => {
+    const home = await temporaryDirectory(t)
+    const variables = { ...workersOn(redis.url), HUB_MAX_CONNECTIONS: '300', ...env }
+    const hub = await spawnHub(t, home, variables, { openFiles: 512 })
+    t.equal(await hub.stop('SIGTERM'), 0)
+    return hub.messages.includes(warning)
+  }
+  t.ok(await warned({ HUB_WORKERS: '1' }), 'one process has not the files')
+  t.notOk(await warned({}), 'two have them')
+})
 
 t.test('what is sent to webhooks keeps to the connections there may be', async (t) => {
   for (const allowed of [64, 128, 500, maxSockets, Infinity]) {
