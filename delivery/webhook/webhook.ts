@@ -207,10 +207,13 @@ function failed(reason: string): AttemptOutcome {
   return { result: 'failed', status: null, reason }
 }
 
+/** Longest `Retry-After` that is read, seconds. */
+const mostRetryAfter = 999_999_999
+
 /** Reads `Retry-After`, which has seconds or a date (RFC 9110 §10.2.3). Returns milliseconds from now. */
 function readRetryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined
-  if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
+  if (/^\d+$/.test(value)) return Math.min(Number(value), mostRetryAfter) * 1000
   const at = Date.parse(value)
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }

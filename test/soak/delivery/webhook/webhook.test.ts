@@ -273,6 +273,8 @@ t.test('Retry-After, in both notations and in none', async (t) => {
     ['0', 0, 0],
     ['3', 3_000, 3_000],
     ['999999999', 999_999_999_000, 999_999_999_000],
+    ['9999999999', 999_999_999_000, 999_999_999_000],
+    ['9'.repeat(400), 999_999_999_000, 999_999_999_000],
     [inAMinute, 50_000, 60_000],
     ['Thu, 01 Jan 1970 00:00:00 GMT', 0, 0],
   ]
@@ -285,7 +287,7 @@ t.test('Retry-After, in both notations and in none', async (t) => {
       t.ok(retryAfterMs >= least && retryAfterMs <= most, `${value}: ${retryAfterMs}`)
     }
   }
-  for (const value of ['', 'soon', 'NaN', '9'.repeat(400), `${'9'.repeat(20)}`, '\u00bd']) {
+  for (const value of ['', 'soon', 'NaN', '-5', '1e3', '\u00bd']) {
     const found = await to(say(`HTTP/1.1 503 x\r\nretry-after: ${value}\r\ncontent-length: 0\r\n\r\n`))
     const { retryAfterMs = 0 } = found
     t.ok(retryAfterMs >= 0 && Number.isFinite(retryAfterMs), value)
