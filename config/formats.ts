@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { isLivestreamUrn } from '../event/format.ts'
+import { isLivestreamUrn, isWholeUrl } from '../event/format.ts'
 
 /** The checks for texts. The schema of a setting names its check as `format`. */
 export const formats = {
@@ -30,7 +30,7 @@ export function isUrl(value: string): boolean {
 }
 
 function hasProtocol(value: string, protocol: string): boolean {
-  return URL.canParse(value) && value.startsWith(`${protocol}//`)
+  return isWholeUrl(value) && value.startsWith(`${protocol}//`)
 }
 
 /**

@@ -1,5 +1,5 @@
 /*
- * The formats of instants, URNs and event ids. Instants are read by the code that clients have, so that the hub and its
+ * The formats of instants, URNs, URLs and event ids. Instants are read by the code that clients have, so that the hub and its
  * clients order events alike.
  */
 
@@ -54,6 +54,16 @@ export function isLivestreamUrn(text: string): boolean {
 }
 
 const urn = new RegExp(urnPattern)
+
+/**
+ * Whether `text` is a URL with a host. Spaces, line breaks and backslashes are refused, because `new URL` drops or
+ * replaces them: another URL would be called than the one that is shown and signed.
+ */
+export function isWholeUrl(text: string): boolean {
+  return wholeUrl.test(text) && URL.canParse(text)
+}
+
+const wholeUrl = /^[a-z][a-z0-9+.-]*:\/\/[^\s\p{Cc}\\]+$/iu
 
 /**
  * Returns a function that makes event ids: decimal numbers, ordered by time. Within the process, ids strictly increase,

@@ -1,6 +1,7 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
+import { isWholeUrl } from '../../event/format.ts'
 
 /** Longest webhook URL, characters. */
 export const maxWebhookUrlLength = 2048
@@ -24,7 +25,7 @@ export async function checkWebhookUrl(
     resolve?: Resolve
   },
 ): Promise<string | undefined> {
-  const url = URL.canParse(text) ? new URL(text) : undefined
+  const url = isWholeUrl(text) ? new URL(text) : undefined
   if (!url || text.length > maxWebhookUrlLength) return 'expected an https URL'
   if (options.own && url.origin === new URL(options.own).origin) return 'it is the hub itself'
   const wrong = problemOf(url, options)

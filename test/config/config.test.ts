@@ -317,6 +317,11 @@ t.test('a wrong variable is refused with its name, its value and what was expect
       'HUB_PUBLIC_URL: "hub.example", expected an https URL without query and fragment',
     ],
     [
+      'HUB_PUBLIC_URL',
+      'https://hub.example ',
+      'HUB_PUBLIC_URL: "https://hub.example ", expected an https URL without query and fragment',
+    ],
+    [
       'HUB_PROJECT',
       'a/b',
       'HUB_PROJECT: "a/b", expected letters, digits, dots, dashes and underscores, at most 64',

@@ -83,6 +83,22 @@ t.test('everything else is not, whatever its spelling', async (t) => {
   }
 })
 
+// `new URL` drops or replaces these. The receiver compares the claim `aud` with the URL that it expects.
+t.test('a URL that would be called by another spelling is refused', async (t) => {
+  for (const url of [
+    ' https://public.example/hook',
+    'https://public.example/hook ',
+    'https://public.example/ho\nok',
+    'https://pub\tlic.example/hook',
+    'https://public.example/ho ok',
+    'https://public.example/hook\u0000',
+    'https:\\\\public.example\\hook',
+    'https:public.example/hook',
+  ]) {
+    for (const allowPrivate of [false, true]) t.match(await check(url, allowPrivate), /https URL/, url)
+  }
+})
+
 t.test('where private addresses are allowed it must still be https', async (t) => {
   for (const url of ['https://localhost:9443/', 'https://127.0.0.1/', 'https://private.example/']) {
     t.equal(await check(url, true), undefined, url)
