@@ -36,11 +36,11 @@ export function createClients(metrics: Metrics) {
             resolve()
           }),
         ),
-        served: Promise.resolve(),
+        served: settled,
         session: undefined,
-        freeWillRoom: () => {},
+        freeWillRoom: nothing,
         willKey: undefined,
-        lastPublishSettled: Promise.resolve(true),
+        lastPublishSettled: settledWell,
       }
       byConnection.set(connection, client)
       open.add(client)
@@ -50,3 +50,8 @@ export function createClients(metrics: Metrics) {
     byConnection: byConnection as Pick<typeof byConnection, 'get'>,
   }
 }
+
+// Shared by all clients, of which most do nothing but listen.
+const nothing = () => {}
+const settled = Promise.resolve()
+const settledWell = Promise.resolve(true)

@@ -8,7 +8,7 @@ import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
 import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
-import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
+import { type Frame, FrameReader, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import type { PacketWatcher } from './packet-watcher.ts'
 import { acknowledgementFrame, countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
@@ -20,6 +20,8 @@ const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
 /** Maximum number of packets per connection and turn of the event loop. One read may bring thousands. */
 const packetsPerTurn = 128
+
+const nothing = () => {}
 
 /** The stream of checked packets that Aedes gets instead of the socket: CONNECT and DISCONNECT. */
 export class MqttConnection extends Duplex {
@@ -49,7 +51,7 @@ export class MqttConnection extends Duplex {
   #lastHeard = performance.now()
   /** `started` of the next PUBLISH. */
   #arrivedAt = this.#lastHeard
-  #stopKeepAlive = () => {}
+  #stopKeepAlive = nothing
   /** Bytes of received packets that are not answered yet, with `packetCostBytes` for each packet. */
   #unfinishedBytes = 0
   #stopped = false
@@ -78,7 +80,7 @@ export class MqttConnection extends Duplex {
     this.#socket = socket
     this.#limits = limits
     this.#events = eventsOf(this)
-    this.#frames = createFrameReader(
+    this.#frames = new FrameReader(
       () => (this.#state === 'new' ? limits.maxConnectPacket : limits.maxPacket),
       () => {
         const end = () => this.cut('overload', 'its packet was unfinished for longer than all others')

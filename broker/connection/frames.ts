@@ -20,92 +20,103 @@ export interface Frame {
  *   A larger packet is refused before the hub buffers it.
  * - `maxFilters`: maximum number of topic filters in one SUBSCRIBE or UNSUBSCRIBE.
  */
-export function createFrameReader(
-  maxBytes: () => number,
-  collect: () => Collected = collectAlone,
-  maxFilters = Number.POSITIVE_INFINITY,
-) {
-  let unfinished: Collected | undefined
+export class FrameReader {
+  readonly #maxBytes: () => number
+  readonly #collect: () => Collected
+  readonly #maxFilters: number
+  #unfinished: Collected | undefined
   /** Size of the whole unfinished packet, bytes. 0: its header is not complete yet. */
-  let expected = 0
+  #expected = 0
   /** Pushed bytes that `next` has not read yet. */
-  let rest: Buffer = empty
+  #rest: Buffer = empty
 
-  return {
-    /** False: the rest of a packet has not arrived yet. */
-    isBetweenPackets: () => unfinished === undefined,
+  constructor(
+    maxBytes: () => number,
+    collect: () => Collected = collectAlone,
+    maxFilters = Number.POSITIVE_INFINITY,
+  ) {
+    this.#maxBytes = maxBytes
+    this.#collect = collect
+    this.#maxFilters = maxFilters
+  }
 
-    /** Whether there are bytes that `next` has not read. */
-    hasRest: () => rest.length > 0,
+  /** False: the rest of a packet has not arrived yet. */
+  isBetweenPackets(): boolean {
+    return this.#unfinished === undefined
+  }
 
-    push(chunk: Buffer): void {
-      rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
-    },
+  /** Whether there are bytes that `next` has not read. */
+  hasRest(): boolean {
+    return this.#rest.length > 0
+  }
 
-    /** Reads the next packet. Undefined: it has not arrived completely. */
-    next(): Frame | undefined {
-      if (rest.length === 0) return undefined
-      return unfinished ? proceed(unfinished, rest) : begin(rest)
-    },
+  push(chunk: Buffer): void {
+    this.#rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk])
+  }
 
-    /**
-     * Bytes of memory in use by `part` (of the last packet) and by the unread bytes. A slice keeps its whole buffer.
-     */
-    memoryOf(part: Buffer): number {
-      const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
-      return part.buffer.byteLength + behind
-    },
+  /** Reads the next packet. Undefined: it has not arrived completely. */
+  next(): Frame | undefined {
+    if (this.#rest.length === 0) return undefined
+    return this.#unfinished ? this.#proceed(this.#unfinished, this.#rest) : this.#begin(this.#rest)
+  }
 
-    /** Discards the unfinished packet and all unread bytes. */
-    close(): void {
-      unfinished?.free()
-      unfinished = undefined
-      rest = empty
-    },
+  /**
+   * Bytes of memory in use by `part` (of the last packet) and by the unread bytes. A slice keeps its whole buffer.
+   */
+  memoryOf(part: Buffer): number {
+    const behind = this.#rest.buffer === part.buffer ? 0 : this.#rest.buffer.byteLength
+    return part.buffer.byteLength + behind
+  }
+
+  /** Discards the unfinished packet and all unread bytes. */
+  close(): void {
+    this.#unfinished?.free()
+    this.#unfinished = undefined
+    this.#rest = empty
   }
 
   /** An unfinished packet is copied: a slice would keep the chunk in memory. */
-  function begin(chunk: Buffer): Frame | undefined {
+  #begin(chunk: Buffer): Frame | undefined {
     const header = readFixedHeader(chunk)
-    if (header) checkSize(chunk, header.total)
+    if (header) this.#checkSize(chunk, header.total)
     if (header && header.total <= chunk.length) {
-      keepRest(chunk, header.total)
-      return toFrame(chunk.subarray(0, header.total), header.bodyAt, maxFilters)
+      this.#keepRest(chunk, header.total)
+      return toFrame(chunk.subarray(0, header.total), header.bodyAt, this.#maxFilters)
     }
-    unfinished = collect()
-    expected = header?.total ?? 0
-    unfinished.add(chunk, expected)
-    rest = empty
+    this.#unfinished = this.#collect()
+    this.#expected = header?.total ?? 0
+    this.#unfinished.add(chunk, this.#expected)
+    this.#rest = empty
     return undefined
   }
 
-  function proceed(packet: Collected, chunk: Buffer): Frame | undefined {
-    if (expected === 0) {
+  #proceed(packet: Collected, chunk: Buffer): Frame | undefined {
+    if (this.#expected === 0) {
       const start = Buffer.concat([packet.bytes(), chunk.subarray(0, maxHeaderBytes)])
       const header = readFixedHeader(start)
-      if (header) checkSize(start, header.total)
-      expected = header?.total ?? 0
+      if (header) this.#checkSize(start, header.total)
+      this.#expected = header?.total ?? 0
     }
-    const missing = expected === 0 ? chunk.length : expected - packet.length
-    if (!packet.add(chunk.subarray(0, missing), expected)) {
+    const missing = this.#expected === 0 ? chunk.length : this.#expected - packet.length
+    if (!packet.add(chunk.subarray(0, missing), this.#expected)) {
       throw new ProtocolViolation(`packet in pieces that are too small: ${packet.length} bytes so far`, true)
     }
-    keepRest(chunk, missing)
-    if (expected === 0 || packet.length < expected) return undefined
+    this.#keepRest(chunk, missing)
+    if (this.#expected === 0 || packet.length < this.#expected) return undefined
     packet.free()
-    unfinished = undefined
+    this.#unfinished = undefined
     const bytes = packet.bytes()
-    return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, maxFilters)
+    return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, this.#maxFilters)
   }
 
   /** Keeps the unread end of a chunk. Even an empty slice would keep the chunk in memory. */
-  function keepRest(chunk: Buffer, from: number): void {
-    rest = from < chunk.length ? chunk.subarray(from) : empty
+  #keepRest(chunk: Buffer, from: number): void {
+    this.#rest = from < chunk.length ? chunk.subarray(from) : empty
   }
 
-  function checkSize(start: Buffer, total: number): void {
+  #checkSize(start: Buffer, total: number): void {
     checkFixedHeader(start[0] ?? 0)
-    const limit = maxBytes()
+    const limit = this.#maxBytes()
     if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
   }
 }
@@ -178,7 +189,7 @@ function checkPublish({ flags, body }: Frame): string | undefined {
   return qos > 0 ? checkPacketId(body, topic.end) : undefined
 }
 
-/** The fields of a PUBLISH that `createFrameReader` has checked. */
+/** The fields of a PUBLISH that `FrameReader` has checked. */
 export interface PublishFrame {
   topic: string
   payload: Buffer
@@ -189,7 +200,7 @@ export interface PublishFrame {
 }
 
 /**
- * Reads a PUBLISH that `createFrameReader` has checked. `isAllowed` false: drops the payload and cuts the topic. A
+ * Reads a PUBLISH that `FrameReader` has checked. `isAllowed` false: drops the payload and cuts the topic. A
  * client without permission to publish must not fill memory.
  */
 export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {

@@ -39,14 +39,14 @@ export function encodeConnackRefusal(returnCode: number): Buffer {
   return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
 }
 
-/** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+/** The fields of a SUBSCRIBE or UNSUBSCRIBE that `FrameReader` has checked. */
 export interface FiltersFrame {
   packetId: number
   /** In the order of the packet, perhaps with repetitions. `qos` is 0 in an UNSUBSCRIBE. */
   filters: { filter: string; qos: Qos }[]
 }
 
-/** Reads a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+/** Reads a SUBSCRIBE or UNSUBSCRIBE that `FrameReader` has checked. */
 export function readFilters({ type, body }: Frame): FiltersFrame {
   const filters: FiltersFrame['filters'] = []
   let at = 2
@@ -60,7 +60,7 @@ export function readFilters({ type, body }: Frame): FiltersFrame {
   return { packetId: body.readUInt16BE(0), filters }
 }
 
-/** How many filters are in a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
+/** How many filters are in a SUBSCRIBE or UNSUBSCRIBE that `FrameReader` has checked. */
 export function countFilters({ type, body }: Frame): number {
   const optionBytes = type === packetType.subscribe ? 1 : 0
   let count = 0

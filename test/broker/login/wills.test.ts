@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
-import { createFrameReader } from '../../../broker/connection/frames.ts'
+import { FrameReader } from '../../../broker/connection/frames.ts'
 import { encodeValue } from '../../../journal/entry.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
@@ -111,7 +111,7 @@ t.test('the wills of the connected clients of a credential have a bound in bytes
 t.test('Aedes learns that there is a will, and not what it says', async (t) => {
   const username = 'encoder'
   const password = Buffer.from([0, 255])
-  const reader = createFrameReader(() => 100_000)
+  const reader = new FrameReader(() => 100_000)
   const fields = {
     cmd: 'connect',
     protocolId: 'MQTT',
