@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
 import type { Client, Clients } from './connection/client.ts'
+import type { ConnectCredentials } from './connection/connect-packet.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import { connackCode } from './connection/protocol.ts'
-import type { ConnectCredentials } from './login/log-in.ts'
 import type { SendConnack } from './login/serving.ts'
 
 /** The decisions that Aedes asks this broker for. */
@@ -45,14 +45,10 @@ export async function openAedes(parts: {
     // `MqttConnection` limits the waiting bytes, so the limits of Aedes are off.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
-    authenticate: (from, username, password, done) => {
-      const credentials = {
-        username: username === undefined ? undefined : String(username),
-        password: password ? Buffer.from(password) : undefined,
-      }
+    authenticate: (from, _username, _password, done) => {
       const client = clientOf(from)
       const answered = isAnswered(from, client.connection)
-      decisions.serve(client, from.id, credentials, (returnCode) => {
+      decisions.serve(client, from.id, client.connection.takeCredentials(), (returnCode) => {
         if (returnCode === undefined) client.connection.destroy()
         else if (returnCode === connackCode.accepted) done(null, true)
         else done(refusal(returnCode), false)

@@ -9,11 +9,13 @@ export interface ConnectPacket {
   isBridge: boolean
   /** Seconds; 0: no keep alive. */
   keepAlive: number
-  /** Offset of the keep alive in the body of the frame, bytes. */
-  keepAliveAt: number
   will: Will | undefined
-  /** Offsets of the will (topic and message) in the body of the frame, bytes. `to` is excluded. */
-  willAt: { from: number; to: number } | undefined
+}
+
+/** The user name and password of a CONNECT. */
+export interface ConnectCredentials {
+  username: string | undefined
+  password: Buffer | undefined
 }
 
 /** The message that the broker publishes if the connection ends without DISCONNECT (MQTT 3.1.1 §3.1.2.5). */
@@ -31,43 +33,41 @@ export interface Refusal {
   returnCode?: number
 }
 
-/** Offset of the protocol level in the body of a CONNECT, behind the protocol name `MQTT`. */
-const levelAt = 6
 const level311 = 4
 /** Mosquitto sets this bit of the protocol level in the CONNECT of a bridge. */
 const bridgeBit = 0x80
 
 /**
- * Encodes the CONNECT for Aedes without keep alive: Aedes does not see all signs of life [MQTT-3.1.2-24]. A placeholder
- * replaces the will, or Aedes would keep a second copy of the payload. The protocol level is without the bridge bit.
+ * Encodes the CONNECT for Aedes, whose parser keeps all of it as long as the connection lasts: without user name and
+ * password, with a will of one letter, without keep alive, because Aedes does not see all signs of life [MQTT-3.1.2-24], and
+ * without the bridge bit.
  */
-export function encodeForAedes(
-  { type, body }: Frame,
-  { keepAliveAt, willAt }: Pick<ConnectPacket, 'keepAliveAt' | 'willAt'>,
-): Buffer {
-  const head = Buffer.from(body.subarray(0, willAt?.from))
-  head.writeUInt8(level311, levelAt)
-  head.writeUInt16BE(0, keepAliveAt)
-  const parts = willAt ? [head, someWill, body.subarray(willAt.to)] : [head]
-  const content = Buffer.concat(parts)
-  return Buffer.concat([Buffer.of(type << 4), encodeLength(content.length), content])
+export function encodeForAedes({ clientId, clean, will }: ConnectPacket): Buffer {
+  const id = Buffer.from(clientId)
+  const flags = (clean ? connectFlag.cleanSession : 0) | (will ? connectFlag.will : 0)
+  const head = Buffer.of(0, 4, ...Buffer.from('MQTT'), level311, flags, 0, 0, id.length >> 8, id.length & 255)
+  const content = Buffer.concat([head, id, ...(will ? [someWill] : [])])
+  return Buffer.concat([Buffer.of(packetType.connect << 4), encodeLength(content.length), content])
 }
 
 /** The placeholder for a will: the topic `x` and an empty message. */
 const someWill = Buffer.of(0, 1, 0x78, 0, 0)
 
 /** Reads the first packet of a connection, which must be a valid CONNECT. */
-export function judgeConnect(frame: Frame, maxClientId: number): ConnectPacket | { refusal: Refusal } {
+export function judgeConnect(
+  frame: Frame,
+  maxClientId: number,
+): { request: ConnectPacket; credentials: ConnectCredentials } | { refusal: Refusal } {
   if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
-  const request = readConnect(frame)
-  if ('violation' in request) return refused('protocol', request.violation)
-  if ('refuse' in request) {
-    if (request.refuse === connackCode.unacceptableVersion)
-      return refused('version', 'not MQTT 3.1.1', request.refuse)
-    return refused('protocol', 'empty client id without clean session', request.refuse)
+  const read = readConnect(frame)
+  if ('violation' in read) return refused('protocol', read.violation)
+  if ('refuse' in read) {
+    if (read.refuse === connackCode.unacceptableVersion)
+      return refused('version', 'not MQTT 3.1.1', read.refuse)
+    return refused('protocol', 'empty client id without clean session', read.refuse)
   }
-  const bytes = Buffer.byteLength(request.clientId)
-  if (bytes <= maxClientId) return request
+  const bytes = Buffer.byteLength(read.request.clientId)
+  if (bytes <= maxClientId) return read
   return refused(
     'protocol',
     `client id of ${bytes} bytes, at most ${maxClientId} allowed`,
@@ -83,7 +83,9 @@ function refused(reason: Refusal['reason'], detail: string, returnCode?: number)
  * Reads and checks a CONNECT (MQTT 3.1.1 §3.1). `refuse`: the return code of the CONNACK. `violation`: there must be no
  * CONNACK.
  */
-function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
+function readConnect(
+  frame: Frame,
+): { request: ConnectPacket; credentials: ConnectCredentials } | { refuse: number } | { violation: string } {
   const { body } = frame
   const name = readText(body, 0)
   if ('problem' in name) return { violation: `protocol name: ${name.problem}` }
@@ -109,15 +111,10 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
 
   const clean = (flags & connectFlag.cleanSession) !== 0
   if (clientId.bytes.length === 0 && !clean) return { refuse: connackCode.identifierRejected } // [MQTT-3.1.3-8]
-  return {
-    clientId: clientId.bytes.toString(),
-    clean,
-    isBridge,
-    keepAlive: body.readUInt16BE(keepAliveAt),
-    keepAliveAt,
-    will: fields.will,
-    willAt: fields.willAt,
-  }
+  const { will, username, password } = fields
+  const keepAlive = body.readUInt16BE(keepAliveAt)
+  const request = { clientId: clientId.bytes.toString(), clean, isBridge, keepAlive, will }
+  return { request, credentials: { username, password } }
 }
 
 const connectFlag = { reserved: 1, cleanSession: 2, will: 4, willRetain: 32, password: 64, username: 128 }
@@ -138,10 +135,11 @@ function readFields(
   body: Buffer,
   start: number,
   flags: number,
-): Pick<ConnectPacket, 'will' | 'willAt'> | { problem: string } {
+): (Pick<ConnectPacket, 'will'> & ConnectCredentials) | { problem: string } {
   let at = start
   let will: Will | undefined
-  let willAt: ConnectPacket['willAt']
+  let username: string | undefined
+  let password: Buffer | undefined
   if (flags & connectFlag.will) {
     const topic = readText(body, at)
     if ('problem' in topic) return { problem: `will topic: ${topic.problem}` }
@@ -157,18 +155,19 @@ function readFields(
       qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
       retain: (flags & connectFlag.willRetain) !== 0,
     }
-    willAt = { from: start, to: message.end }
     at = message.end
   }
   if (flags & connectFlag.username) {
-    const username = readText(body, at)
-    if ('problem' in username) return { problem: `user name: ${username.problem}` }
-    at = username.end
+    const name = readText(body, at)
+    if ('problem' in name) return { problem: `user name: ${name.problem}` }
+    username = name.bytes.toString()
+    at = name.end
   }
   if (flags & connectFlag.password) {
-    const password = readBytes(body, at)
-    if ('problem' in password) return { problem: `password: ${password.problem}` }
-    at = password.end
+    const secret = readBytes(body, at)
+    if ('problem' in secret) return { problem: `password: ${secret.problem}` }
+    password = Buffer.from(secret.bytes)
+    at = secret.end
   }
-  return at === body.length ? { will, willAt } : { problem: 'bytes behind the last field' }
+  return at === body.length ? { will, username, password } : { problem: 'bytes behind the last field' }
 }

@@ -5,7 +5,12 @@ import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
 import type { InFlight } from '../session/in-flight.ts'
-import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
+import {
+  type ConnectCredentials,
+  type ConnectPacket,
+  encodeForAedes,
+  judgeConnect,
+} from './connect-packet.ts'
 import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
 import { type Frame, FrameReader, type PublishFrame, readPublish } from './frames.ts'
@@ -22,6 +27,7 @@ const packetCostBytes = 256
 const packetsPerTurn = 128
 
 const nothing = () => {}
+const noCredentials: ConnectCredentials = { username: undefined, password: undefined }
 
 /** The stream of checked packets that Aedes gets instead of the socket: CONNECT and DISCONNECT. */
 export class MqttConnection extends Duplex {
@@ -44,6 +50,8 @@ export class MqttConnection extends Duplex {
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
   readonly #frames
+  /** Until `takeCredentials`: a password must not stay in memory as long as the connection. */
+  #credentials: ConnectCredentials = noCredentials
   #inFlight: InFlight | undefined
   #state: 'new' | 'handshake' | 'open' | 'closed' = 'new'
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
@@ -107,6 +115,13 @@ export class MqttConnection extends Duplex {
 
   get isOpen(): boolean {
     return this.#state === 'open'
+  }
+
+  /** The user name and password of the CONNECT, once. */
+  takeCredentials(): ConnectCredentials {
+    const credentials = this.#credentials
+    this.#credentials = noCredentials
+    return credentials
   }
 
   /**
@@ -286,17 +301,18 @@ export class MqttConnection extends Duplex {
   #connect(frame: Frame): void {
     this.#events.connecting(frame)
     this.#watcher?.received(frame)
-    const request = judgeConnect(frame, this.#limits.maxClientId)
-    if ('refusal' in request) {
-      const { returnCode, reason, detail } = request.refusal
+    const judged = judgeConnect(frame, this.#limits.maxClientId)
+    if ('refusal' in judged) {
+      const { returnCode, reason, detail } = judged.refusal
       if (returnCode !== undefined) this.send(encodeConnackRefusal(returnCode))
       this.cut(reason, detail)
       return
     }
-    this.request = request
+    this.request = judged.request
+    this.#credentials = judged.credentials
     this.#state = 'handshake'
     this.#socket.pause()
-    this.#inward(encodeForAedes(frame, request))
+    this.#inward(encodeForAedes(judged.request))
   }
 
   #dispatch(frame: Frame): void {

@@ -8,6 +8,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
 import type { Client } from '../connection/client.ts'
+import type { ConnectCredentials } from '../connection/connect-packet.ts'
 import { connackCode } from '../connection/protocol.ts'
 import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session } from '../session/session.ts'
@@ -22,12 +23,6 @@ import { createWillRoom, type Wills } from './wills.ts'
 const blockedMs = 1_000
 
 export type MqttLogIn = ReturnType<typeof createMqttLogIn>
-
-/** The user name and password of a CONNECT. */
-export interface ConnectCredentials {
-  username: string | undefined
-  password: Buffer | undefined
-}
 
 /** The client is not let in. */
 export class LogInRefused extends Error {
