@@ -27,11 +27,11 @@ const pausesMs = { first: 250, longest: 5_000 }
 /** A worker that ran for so long starts again after the first pause, milliseconds. */
 const steadyMs = 60_000
 /**
- * A worker that accepts clients is killed after so many signs of life that did not come, one a second: 20 s. Other nodes
- * have taken it for gone before that. The limit is not a time: a primary that stands still, with its machine or alone,
- * counts nothing meanwhile.
+ * A worker is killed after so many signs of life that did not come, one a second: 20 s if it accepts clients, a minute if
+ * it starts. Other nodes have taken it for gone before that. The limit is not a time: a primary that stands still, with
+ * its machine or alone, counts nothing meanwhile.
  */
-const patience = 20
+const patience = { ready: 20, starting: 60 }
 /** A worker without so many signs of life gets no commands. */
 const commandPatience = 3
 /** Longest wait for the metrics and figures of a worker, milliseconds. */
@@ -40,7 +40,7 @@ const answerMs = 1_000
 interface Running {
   worker: Worker
   link: Link<ToWorker>
-  /** Accepts clients. A worker that starts may be busy for long. */
+  /** Accepts clients. */
   isReady: boolean
   /** How many signs of life have not come since the last one. */
   missed: number
@@ -78,6 +78,7 @@ export async function runWorkers(of: {
   cluster.schedulingPolicy = cluster.SCHED_RR
   const numbers = Array.from({ length: config.workers }, (_, index) => index + 1)
   const [first = 1, ...others] = numbers
+  const watching = setInterval(killHung, aliveMs)
   await handOverImport(dataDir, directoryOf(first))
   // The first one makes what the others find: the development certificate, the form of the store, what it imports.
   const hasFailed =
@@ -90,7 +91,6 @@ export async function runWorkers(of: {
       isReady && missed < commandPatience ? [socketPathIn(directoryOf(number))] : [],
     ),
   )
-  const watching = setInterval(killHung, aliveMs)
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   await stopped
   clearInterval(watching)
@@ -132,8 +132,7 @@ export async function runWorkers(of: {
   /** Kills workers that hang. `keep` starts them again. */
   function killHung(): void {
     for (const [number, current] of running) {
-      if (!current.isReady || current.missed++ < patience) continue
-      current.isReady = false
+      if (++current.missed !== (current.isReady ? patience.ready : patience.starting)) continue
       log.error({ worker: number, pid: current.worker.process.pid }, 'a worker hangs, and is killed')
       current.worker.process.kill('SIGKILL')
     }
@@ -156,6 +155,7 @@ export async function runWorkers(of: {
       }),
       ready() {
         current.isReady = true
+        current.missed = 0
         isReady()
       },
       alive() {

@@ -1,9 +1,12 @@
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { connect } from '../../clients.ts'
 import { control, institutions, station } from '../../events.ts'
 import { until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
-import { areBack, startWorkers, workersOf } from './start-workers.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+import { areBack, startWorkers, workersOf, workersOn } from './start-workers.ts'
 
 /*
  * A worker that hangs is killed, and another starts.
@@ -59,3 +62,45 @@ t.test('a worker that hangs is replaced, and nothing is lost', { skip: withoutRe
   t.notOk(suspended.hub.messages.includes(killed), 'no worker of a suspended machine is killed')
   t.notOk(suspended.hub.messages.includes('a worker ended, and starts again'))
 })
+
+t.test(
+  'a worker that hangs while it starts is replaced; the first of a hub ends its start',
+  { skip: withoutRedis },
+  async (t) => {
+    const { hub, redis } = await startWorkers(t)
+    const home = await temporaryDirectory(t)
+    const ours = await childrenOf(process.pid)
+    const ended = t.rejects(
+      spawnHub(t, home, workersOn(redis.url)),
+      /ended with 1: the hub cannot start: a signal ended worker 1/,
+    )
+    process.kill(await nextChildOf(await nextChildOf(process.pid, ours)), 'SIGSTOP')
+
+    const [first = 0] = workersOf(hub)
+    const workers = await childrenOf(hub.pid)
+    process.kill(first, 'SIGKILL')
+    process.kill(await nextChildOf(hub.pid, workers), 'SIGSTOP')
+    await until(() => areBack(hub, 1), hangMs)
+    t.equal(hub.lines.filter(({ msg }) => msg === killed).length, 1)
+    await ended
+    t.equal(await hub.stop('SIGTERM'), 0)
+  },
+)
+
+/** Longer than the hub waits for a worker that starts, milliseconds. */
+const hangMs = 120_000
+
+/** The next process that this one starts, besides those known. */
+async function nextChildOf(pid: number, known: readonly number[] = []): Promise<number> {
+  let next: number | undefined
+  await until(async () => {
+    next = (await childrenOf(pid)).find((child) => !known.includes(child))
+    return next !== undefined
+  })
+  return next ?? 0
+}
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8')
+  return text.split(' ').filter(Boolean).map(Number)
+}
