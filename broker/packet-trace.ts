@@ -128,6 +128,8 @@ export function createPacketTrace(parts: {
     const { id, clientId, end, leaving } = trace
     const got = new Map<string, number>()
     const silent = new Set<string>()
+    /** The names of the nodes that were asked, by their ids. */
+    const names = new Map<string, string>()
     const until = new Date(clock() + end - performance.now()).toISOString()
     let isLast = false
     try {
@@ -140,12 +142,12 @@ export function createPacketTrace(parts: {
       yield* lines
       for (let restMs = end - performance.now(); restMs > 0; restMs = end - performance.now()) {
         await delay(Math.min(roundMs, restMs), undefined, { signal: leaving.signal }).catch(() => undefined)
-        if (leaving.signal.aborted) return undefined
+        if (leaving.signal.aborted) break
         yield* await round()
       }
       isLast = true
       yield* await round()
-      yield line('over')
+      if (!leaving.signal.aborted) yield line('over')
       return undefined
     } finally {
       followed.delete(leaving)
@@ -157,12 +159,19 @@ export function createPacketTrace(parts: {
 
     /** Asks all nodes. Returns their new lines in the order of time. */
     async function round(): Promise<TraceLine[]> {
-      const answers = await Promise.all(nodes.living().map(async (node) => [node, await ask(node)] as const))
+      const living = nodes.living()
+      const ended = [...names].filter(([node]) => !living.includes(node))
+      for (const [node] of ended) names.delete(node)
+      for (const node of living) names.set(node, nodes.nameOf(node))
+      const answers = await Promise.all(living.map(async (node) => [node, await ask(node)] as const))
       const lines = answers.flatMap(([node, reply]) => {
         const heard = [...noticeOf(node, reply), ...(reply?.lines ?? [])]
         if (reply) got.set(node, reply.number)
         return heard
       })
+      for (const [, name] of ended) {
+        lines.push(line('silent', { text: 'it has ended: its last packets may be missing' }, name))
+      }
       return lines.sort((a, b) => Number(a.at > b.at) - Number(a.at < b.at))
     }
 

@@ -181,16 +181,18 @@ t.test('a reader that stops reading costs little, and others have room when it i
   })
 })
 
-t.test('a node that closes waits for no trace', async (t) => {
+t.test('a node that closes waits for no trace, and shows the last packets', async (t) => {
   const hub = await startTestHub(t)
+  const login = await hub.subscriber('radio/#')
   const followed = await followPackets(t, hub, 'player')
   const whole = hub.ask<TraceLine[]>('trace', { clientId: 'player', for: 20, whole: true })
   await hub.until(async () => (await hub.ask<object[]>('audit')).length === 2)
+  await connect(t, hub, login, { clientId: 'player' })
   await hub.close()
   for (const lines of [followed.lines, await whole])
     t.same(
-      lines.map(({ what }) => what),
-      ['trace'],
+      lines.map(({ what, packet }) => packet ?? what),
+      ['trace', 'open', 'CONNECT', 'CONNACK'],
     )
 })
 
@@ -208,6 +210,8 @@ onStore('redis', 'a client is shown on whichever node it is', async (t, env) => 
   await connect(t, here, login, { clientId: 'player' })
   t.match(await until(isEnd), { text: /takeover/ })
   await until(() => lines.filter(({ packet }) => packet === 'CONNACK').length === 2)
+  await there.close()
+  t.match(await until(({ what }) => what === 'silent'), { text: /^it has ended/ })
 })
 
 t.test(
