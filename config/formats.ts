@@ -37,7 +37,7 @@ function hasProtocol(value: string, protocol: string): boolean {
  * Whether a text is an address or a network in the form of CIDR. Bits behind the prefix are refused, because 10.0.0.1/8
  * is probably a mistake for 10.0.0.1/32. So is a prefix of 0 bits, which means everybody.
  */
-function isNetwork(value: string): boolean {
+export function isNetwork(value: string): boolean {
   const [address = '', bits = ''] = value.split('/')
   if (isIP(address) === 0 || address.includes('%') || ipaddr.parse(address).range() === 'ipv4Mapped')
     return false

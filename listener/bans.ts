@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js'
+import { isNetwork } from '../config/formats.ts'
 import { createCollection } from '../store/collection.ts'
 import { storeKeys } from '../store/keys.ts'
 import { createLock } from '../store/lock.ts'
@@ -99,9 +99,8 @@ export async function createBans(parts: { store: Store; clock: () => number }) {
 
 /** Why a value cannot be banned. Undefined: it can. */
 export function problemOfBan(kind: BanKind, value: string): string | undefined {
-  if (kind !== 'address') return undefined
-  const isNetwork = value.includes('/') ? ipaddr.isValidCIDR(value) : ipaddr.isValid(value)
-  return isNetwork ? undefined : 'value must be an IP address, or a network such as 192.0.2.0/24'
+  if (kind !== 'address' || isNetwork(value)) return undefined
+  return 'value must be an IP address, or a network such as 192.0.2.0/24'
 }
 
 function networksOf(bans: Iterable<Ban>) {

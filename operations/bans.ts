@@ -73,7 +73,8 @@ export const banOperations = {
     },
     check: ({ kind, value }) => problemOfBan(kind, value),
     result: ban,
-    async run({ bans }, { kind, value, for: seconds, reason }, { note }) {
+    async run({ bans, credentials }, { kind, value, for: seconds, reason }, { note }) {
+      if (kind === 'user' && !credentials.get(value)) throw unknownName('credential', value)
       const now = Date.now()
       const until = new Date(now + seconds * 1000).toISOString()
       const added = { kind, value, reason, since: new Date(now).toISOString(), until }

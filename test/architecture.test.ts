@@ -41,7 +41,7 @@ const folders: Record<string, string[]> = {
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],
   watch: ['event', 'store', 'telemetry', 'journal', 'journal/history', 'validator'],
-  listener: ['telemetry', 'certs', 'store'],
+  listener: ['telemetry', 'certs', 'store', 'config'],
   'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'listener', 'validator'],
   broker: belowBroker,
   'broker/connection': [...belowBroker, 'broker'],

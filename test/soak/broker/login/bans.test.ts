@@ -70,11 +70,29 @@ t.test('a banned reader is refused, and blocks nobody else at its address', asyn
 
 t.test('what cannot be banned is said, and nothing is', async (t) => {
   const hub = await startTestHub(t)
-  await t.rejects(ban(hub, 'address', '192.0.2.300'), {
-    message: /value must be an IP address, or a network/,
-  })
-  await t.rejects(ban(hub, 'address', '192.0.2.0/33'), {
-    message: /value must be an IP address, or a network/,
+  const addresses = [
+    '192.0.2.300',
+    '192.0.2.0/33',
+    // Octal: this would be 8.0.2.1.
+    '010.0.2.1',
+    '127.1',
+    '2130706433',
+    // A whole network, although one address is meant.
+    '192.0.2.7/8',
+    // Everybody.
+    '0.0.0.0/0',
+    // Connections count by their IPv4 address: this would keep nobody out.
+    '::ffff:192.0.2.7',
+  ]
+  for (const value of addresses) {
+    await t.rejects(
+      ban(hub, 'address', value),
+      { message: /value must be an IP address, or a network/ },
+      value,
+    )
+  }
+  await t.rejects(ban(hub, 'user', 'studio@radio.example'), {
+    message: 'there is no credential "studio@radio.example"',
   })
   await t.rejects(ban(hub, 'planet', 'Mars'), { message: /kind must be one of address, user, client/ })
   await t.rejects(ban(hub, 'client', 'a', -1), { message: /for must be a number of seconds/ })
