@@ -2,6 +2,7 @@ import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Usage } from '../child.ts'
 import type { Address } from '../load/light-client.ts'
 import type { Login } from '../load/packets.ts'
+import type { Build } from '../node.ts'
 import type { Ground } from './ground.ts'
 
 /** A system that the bench compares. It delivers valid events to subscribers. */
@@ -26,8 +27,8 @@ export interface Peer {
   exceeded?: () => Promise<number>
   /** The Redis of the system, if it stores data in one. */
   redis?: Redis
-  /** Starts one more node of this system on the same Redis. */
-  startBeside?: () => Promise<Peer>
+  /** Starts one more node of this system on the same Redis. `build`: the node of another commit. */
+  startBeside?: (build?: Build) => Promise<Peer>
   stop(): Promise<void>
 }
 

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../test/free-port.ts'
-import type { NodeStart } from '../node.ts'
+import type { Build, NodeStart } from '../node.ts'
 import type { Ground } from './ground.ts'
 import { startHubPeer } from './hub.ts'
 import { startServer } from './installed.ts'
@@ -66,7 +66,7 @@ export async function startHubOnRedis(
 ): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined
-  const startBeside = () => startHubPeer(ground, { ...redis.env, ...env }, start)
+  const startBeside = (build?: Build) => startHubPeer(ground, { ...redis.env, ...env }, { ...start, build })
   const hub = await startBeside()
   return {
     ...hub,
