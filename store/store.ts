@@ -112,7 +112,7 @@ export type SharedStore = Store & {
  * `listener` threw. The node must then load everything again. `listener` still receives the commits after the gap. Call
  * `follow` once per store.
  *
- * While `isUrgent` returns false, the driver may call `listener` up to 30 ms later, with several commits at once. By
+ * While `isUrgent` returns false, the driver may call `listener` up to 100 ms later, with several commits at once. By
  * default it never does.
  */
 export type Follow = (

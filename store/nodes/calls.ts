@@ -34,6 +34,9 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     /** Asks one node. Resolves with undefined when that node does not answer in time. */
     ask,
 
+    /** Whether this node waits for an answer. */
+    isAsking: (): boolean => waiting.size > 0,
+
     /** Asks all other living nodes. Leaves out nodes that do not answer in time. */
     async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
       const others = nodes.living().filter((node) => node !== nodes.self)

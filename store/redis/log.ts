@@ -9,10 +9,12 @@ export const blockMs = 2_000
 /** Maximum number of entries in one answer. */
 const batchSize = 32
 /**
- * Time from an answer with entries until the next read, milliseconds: docs/decisions, "Between two reads of the log,
- * entries gather".
+ * Time from an answer until the next read while many entries come, milliseconds: docs/decisions, "Between two
+ * reads of the log, entries gather".
  */
-const gatherMs = 30
+const gatherMs = 100
+/** So many entries in `gatherMs` are many. */
+const manyEntries = 4
 /** How long the log must be unreadable before that is reported, milliseconds. */
 const unreadMs = 3_000
 
@@ -134,7 +136,7 @@ export function followLog(parts: Following) {
         // Signs of life make new entries all the time. If no entry arrives, Redis may have lost the log. The reader
         // then checks its position.
         isContinuous = entries.length > 0
-        if (isContinuous) await gathering.pause()
+        if (isContinuous) await gathering.pause(entries.length)
       } catch (error) {
         // After an error, the reader tries again from `position` on.
         isContinuous = false
@@ -197,12 +199,23 @@ export function followLog(parts: Following) {
   }
 }
 
-/** Lets further entries gather between two reads, unless the next ones are awaited. */
+/** Lets further entries gather between two reads while many come, unless the next ones are awaited. */
 function createGathering(isAwaited: () => boolean) {
   let end = () => {}
+  let since = performance.now()
+  let count = 0
+  let areMany = false
   return {
-    async pause(): Promise<void> {
-      if (isAwaited()) return
+    /** Pauses after an answer with this number of entries. */
+    async pause(read: number): Promise<void> {
+      count += read
+      const passedMs = performance.now() - since
+      if (passedMs >= gatherMs) {
+        areMany = count * gatherMs >= manyEntries * passedMs
+        since += passedMs
+        count = 0
+      }
+      if (!areMany || read === batchSize || isAwaited()) return
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, gatherMs)
         end = () => {

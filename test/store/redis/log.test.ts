@@ -48,54 +48,72 @@ t.test('a gap is reported also if Redis does not answer at first', async (t) => 
   t.equal(asked.filter((command) => command === 'hget').length, 2)
 })
 
-t.test('entries gather between two reads, until a commit of this node waits', async (t) => {
+t.test('entries gather between two reads while many come and nobody waits for them', async (t) => {
   const timers = mock.timers
   timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => timers.reset())
+  let now = 0
+  const clock = mock.method(performance, 'now', () => now)
+  t.teardown(() => clock.mock.restore())
   let reads = 0
-  let onRead = () => {}
-  const entry = (id: number) => [
-    Buffer.from(`${id}-0`),
-    ['writer', 'b 1 ', 'previous', `${id - 1}-0`, 'withoutEffect', '', 'changes', ''].map((text) =>
+  let last = 0
+  let resolveRead = (_answer: unknown) => {}
+  const nextEntry = () => [
+    Buffer.from(`${++last}-0`),
+    ['writer', 'b 1 ', 'previous', `${last - 1}-0`, 'withoutEffect', '', 'changes', ''].map((text) =>
       Buffer.from(text),
     ),
   ]
+  let isAwaited = false
   const reader = followLog({
     connection: {
       ready: async () => undefined,
-      async send(command: string) {
-        if (command !== 'xread') return [[]]
-        onRead()
-        return [[Buffer.from('log'), [entry(++reads)]]]
+      send(command: string) {
+        if (command !== 'xread') return Promise.resolve([[]])
+        reads++
+        return new Promise((resolve) => {
+          resolveRead = resolve
+        })
       },
-      close: () => undefined,
+      close: () => resolveRead(null),
     } as never,
     ...fromTheBeginning,
+    isAwaited: () => isAwaited,
     onGap: (reason) => t.fail(reason.message),
     onOwn: async () => [],
   })
-  const nextRead = () =>
-    new Promise<void>((resolve) => {
-      onRead = resolve
-    })
   const turns = async () => {
     for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
+  /** Answers the read that waits with so many entries, 100 ms later. */
+  const answer = async (count: number) => {
+    now += 100
+    resolveRead([[Buffer.from('log'), Array.from({ length: count }, nextEntry)]])
+    await turns()
+  }
   await turns()
-  t.equal(reads, 1, 'the reader lets entries gather')
-  let read = nextRead()
+  await answer(3)
+  t.equal(reads, 2, 'it reads on at once after few entries')
+  await answer(4)
+  t.equal(reads, 2, 'it lets many gather')
+  timers.tick(100)
+  await turns()
+  t.equal(reads, 3, 'for 100 ms')
+  await answer(32)
+  t.equal(reads, 4, 'it reads on at once after an answer that may not have all entries')
+  await answer(4)
+  t.equal(reads, 4)
   reader.hurry()
-  await read
   await turns()
-  t.equal(reads, 2, 'it has read on at once, and lets entries gather again')
-  read = nextRead()
-  const passed = new Promise<void>((resolve) => reader.whenPassed('3-0', resolve))
-  await Promise.all([read, passed])
+  t.equal(reads, 5, 'it reads on at once when it is told to hurry')
+  await answer(4)
+  t.equal(reads, 5)
+  const passed = new Promise<void>((resolve) => reader.whenPassed(`${last + 1}-0`, resolve))
   await turns()
-  t.equal(reads, 3)
-  read = nextRead()
-  timers.tick(1000)
-  await read
-  await turns()
+  t.equal(reads, 6, 'and when somebody waits for an entry')
+  isAwaited = true
+  await answer(4)
+  await passed
+  t.equal(reads, 7, 'and while a commit of this node waits')
   await reader.close()
 })
