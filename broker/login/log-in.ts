@@ -80,9 +80,7 @@ export function createMqttLogIn(parts: {
     const isWrongId = isTemporary(principal)
       ? !isPageId(asked)
       : !asked.startsWith(principal.clientIdPrefix ?? '')
-    if (isWrongId) {
-      throw refusal(client, 'client-id', connackCode.identifierRejected, username)
-    }
+    if (isWrongId) throw refusal(client, 'client-id', connackCode.identifierRejected, principal.username)
     return principal
   }
 
@@ -114,13 +112,9 @@ export function createMqttLogIn(parts: {
   }
 
   /** Claims the session of the client, and stores its will. */
-  async function begin(
-    client: Client,
-    clientId: string,
-    principal: Principal,
-    username: string | undefined,
-  ): Promise<Session> {
+  async function begin(client: Client, clientId: string, principal: Principal): Promise<Session> {
     const { connection } = client
+    const { username } = principal
     const { clean = true } = connection.request ?? {}
     if (!clean) await turns.enter('logIn', originOf(connection.remoteAddress).address)
     if (connection.destroyed || isClosing()) throw new LogInRefused(undefined)

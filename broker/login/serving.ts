@@ -60,15 +60,15 @@ export function createServing(parts: {
     answer: SendConnack,
   ): Promise<boolean> {
     const { connection } = client
-    const { username } = credentials
     try {
       const principal = await logIn.authenticate(client, clientId, credentials)
       // `disconnectUser` must find this connection if the credential is revoked while the log-in waits.
       connection.principal = principal
       // Only one log-in per client id runs at a time. The next one waits until this one has its CONNACK, or is undone.
       await logIns.hold(clientId, async () => {
-        const session = await begin(client, () => logIn.begin(client, clientId, principal, username))
+        const session = await begin(client, () => logIn.begin(client, clientId, principal))
         const { remoteAddress, sessionPresent: resumed } = connection
+        const { username } = principal
         log.info({ clientId, username, remoteAddress, resumed }, 'client connected')
         if (await answer(connackCode.accepted)) receive(session, connection)
       })

@@ -24,6 +24,8 @@ t.test('a certificate logs in as the credential that it names, with its permissi
   const own = await ca.issue(`CN=${username}`)
   for (const named of [{}, { username }, { username, password: 'anything' }]) {
     const client = await logIn(t, hub, { ...own, ...named })
+    const logged = hub.lines.filter(({ msg }) => msg === 'client connected').at(-1)
+    t.match(logged, { username }, 'the log has the credential, also where CONNECT names none')
     await client.subscribeAsync(`feedback/${institution}`, { qos: 1 })
     const reported = new Promise((resolve) =>
       client.once('message', (_topic, payload) => resolve(JSON.parse(payload.toString()).outcome)),
