@@ -14,7 +14,7 @@ export type Attempts = ReturnType<typeof createAttempts>
 
 /** Keeps the last attempts of each queue. The commit that stores an outcome also stores the attempt. */
 export function createAttempts(store: Store) {
-  const logs = new Map<string, Promise<AttemptEntry[]>>()
+  const logs = new Map<string, Promise<AttemptLog>>()
   // Another node made an attempt: read the attempts of the queue again next time.
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
@@ -37,49 +37,51 @@ export function createAttempts(store: Store) {
       for (const one of passed) {
         byLivestream.set(one.livestreamId, [...(byLivestream.get(one.livestreamId) ?? []), one])
       }
+      const acknowledged = log.tries.findLast(({ attempt }) => attempt.reason === null)?.sequence ?? 0
       return [...byLivestream].flatMap(([livestreamId, events]) => {
-        const from = log.findLastIndex(({ attempt }) => attempt.reason === null) + 1
-        const index = log.findIndex(
-          ({ attempt: { stale } }, at) => at >= from && stale?.livestreamId === livestreamId,
+        const index = log.stretches.findIndex(
+          ({ sequence, attempt: { stale } }) =>
+            sequence > acknowledged && stale?.livestreamId === livestreamId,
         )
-        const before = index < 0 ? undefined : log[index]
+        const before = index < 0 ? undefined : log.stretches[index]
         const line = lineOf(livestreamId, events, before?.attempt.stale, time)
         if (!before || !line) return line ? added(queue, log, line) : []
-        log.splice(index, 1)
+        log.stretches.splice(index, 1)
         return [{ del: keyOf(queue, before.sequence) }, ...added(queue, log, line)]
       })
     },
 
     /** The attempts of a queue, newest first. */
-    list: async (queue: string): Promise<Attempt[]> =>
-      (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
+    async list(queue: string): Promise<Attempt[]> {
+      const { tries, stretches } = await logOf(queue)
+      const newestFirst = [...tries, ...stretches].sort((a, b) => b.sequence - a.sequence)
+      return newestFirst.map(({ attempt }) => attempt)
+    },
 
     /** Forgets the attempts of a queue in memory, because a commit failed. The next call reads them from the store. */
     forget: (queue: string): void => void logs.delete(queue),
 
     /** The changes that remove all attempts of a queue. */
     async drop(queue: string): Promise<Change[]> {
-      const log = await logOf(queue)
+      const { tries, stretches } = await logOf(queue)
       logs.delete(queue)
-      return log.map(({ sequence }) => ({ del: keyOf(queue, sequence) }))
+      return [...tries, ...stretches].map(({ sequence }) => ({ del: keyOf(queue, sequence) }))
     },
   }
 
-  function added(queue: string, log: AttemptEntry[], attempt: Attempt): Change[] {
-    const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
-    log.push({ sequence, attempt })
-    const isStretch = attempt.stale !== undefined
-    const alike = log.filter((entry) => (entry.attempt.stale !== undefined) === isStretch)
-    const most = isStretch ? keptStretches : keptAttempts
-    const gone = alike.slice(0, Math.max(0, alike.length - most))
-    for (const entry of gone) log.splice(log.indexOf(entry), 1)
+  function added(queue: string, log: AttemptLog, attempt: Attempt): Change[] {
+    const last = Math.max(log.tries.at(-1)?.sequence ?? 0, log.stretches.at(-1)?.sequence ?? 0)
+    const sequence = Math.max(Date.parse(attempt.time), last + 1)
+    const [entries, most] = attempt.stale ? [log.stretches, keptStretches] : [log.tries, keptAttempts]
+    entries.push({ sequence, attempt })
+    const gone = entries.splice(0, Math.max(0, entries.length - most))
     return [
       { put: keyOf(queue, sequence), value: JSON.stringify(attempt) },
       ...gone.map((entry) => ({ del: keyOf(queue, entry.sequence) })),
     ]
   }
 
-  function logOf(queue: string): Promise<AttemptEntry[]> {
+  function logOf(queue: string): Promise<AttemptLog> {
     const known = logs.get(queue)
     if (known) return known
     const log = read(queue)
@@ -88,12 +90,14 @@ export function createAttempts(store: Store) {
     return log
   }
 
-  async function read(queue: string): Promise<AttemptEntry[]> {
-    const entries: AttemptEntry[] = []
+  async function read(queue: string): Promise<AttemptLog> {
+    const log: AttemptLog = { tries: [], stretches: [] }
     for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(queue)}/`)) {
-      entries.push({ sequence: Number(key.split('/')[2]), attempt: JSON.parse(value.toString()) })
+      const attempt: Attempt = JSON.parse(value.toString())
+      const entries = attempt.stale ? log.stretches : log.tries
+      entries.push({ sequence: Number(key.split('/')[2]), attempt })
     }
-    return entries
+    return log
   }
 }
 
@@ -134,6 +138,12 @@ function lineOf(
   }
   const reason = `not worth it any more: ${stale.count} accepted from ${stale.first} to ${stale.last}`
   return { messageId: last.messageId, time, status: null, duration: 0, reason, stale }
+}
+
+/** What is kept of a queue, oldest first: tries to deliver, and stretches of events that were passed over. */
+interface AttemptLog {
+  tries: AttemptEntry[]
+  stretches: AttemptEntry[]
 }
 
 interface AttemptEntry {
