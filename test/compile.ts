@@ -18,6 +18,7 @@ const programs = [
   'test/run.ts',
   'test/test-hub-program.ts',
   'test/store/writer.ts',
+  'test/soak/nodes/crowd.ts',
   'test/uncaught-errors.ts',
   'test/validator/feed/read-feed.ts',
   'bench/bench.ts',

@@ -1,5 +1,9 @@
+import { readFileSync } from 'node:fs'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
+import { startChild } from '../../../bench/child.ts'
+import { percentile } from '../../../telemetry/latency.ts'
 import { controlTopic, stations } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { comes, type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
@@ -10,15 +14,23 @@ import { type Client, enter } from '../fence/client.ts'
 import { missing, type Sent, type SessionRecord } from '../fence/judge.ts'
 import { createPublisher, markerOf } from '../fence/publishers.ts'
 import { readJournal } from '../fence/read-journal.ts'
+import type { commands as crowd } from './crowd.ts'
 
 /*
  * An upgrade, as docs/deployment.md describes it: one node after the other ends and starts again, while publishers and
  * persistent sessions go to the node that there is. `ROLLING_SESSIONS` and `ROLLING_SECONDS` make it larger, by hand.
+ *
+ * The sessions are in processes of their own. This one has only the publishers, and a few sessions that stay at their
+ * node, so that the times it prints are those of the hub.
  */
 
 const sessions = Number(process.env.ROLLING_SESSIONS ?? 200)
 /** Time before, between and after the restarts, seconds. */
 const seconds = Number(process.env.ROLLING_SECONDS ?? 3)
+/** How many processes have the sessions. */
+const crowds = 2
+/** Sessions of this process at each node. */
+const staying = 4
 /** All publishers together, a second. */
 const rate = 50
 const patienceMs = 60_000
@@ -48,13 +60,25 @@ t.test(
     const doors = [first, ...others] as const
     const livestreams = stations.flat()
     const login = await a.subscriber('radio/#')
-    const listeners = Array.from({ length: sessions }, (_, index) => {
-      const livestream = livestreams[index % livestreams.length] ?? livestreams[0]
-      if (!livestream) throw new Error('there is no livestream')
-      return createListener({ clientId: `player-${index}`, login, filter: controlTopic(livestream), doors })
-    })
+    const filters = livestreams.map(controlTopic)
+    const ca = readFileSync(a.caPath, 'utf8')
+    const addresses = doors.map(({ mqttPort }) => ({ port: mqttPort, ca }))
+    const [here = { port: 0, ca }, ...elsewhere] = addresses
+    const processes = await Promise.all(
+      Array.from({ length: crowds }, () => startChild<typeof crowd>('../test/soak/nodes/crowd.ts')),
+    )
+    t.teardown(() => Promise.all(processes.map(({ stop }) => stop())))
+    const count = Math.ceil(sessions / crowds)
+    await Promise.all(
+      processes.map(({ ask }) => ask('join', { count, login, filters, doors: [here, ...elsewhere] })),
+    )
+    const listeners = doors.flatMap((door, at) =>
+      Array.from({ length: staying }, (_, index) =>
+        createListener({ clientId: `player-${at}-${index}`, login, filter: 'radio/#', door }),
+      ),
+    )
     t.teardown(() => Promise.all(listeners.map((listener) => listener.leave())))
-    await inGroups(listeners, (listener) => listener.comeIn())
+    await Promise.all(listeners.map((listener) => listener.comeIn()))
 
     const sent: Sent[] = []
     const studios = await Promise.all(
@@ -68,7 +92,7 @@ t.test(
     )
     t.teardown(() => Promise.all(studios.map((studio) => studio.leave())))
     let isOver = false
-    const staying = listeners.map((listener) => listener.stay(() => isOver))
+    const stays = listeners.map((listener) => listener.stay(() => isOver))
     const publishing = studios.map(async ({ publish, livestreams }) => {
       const everyMs = (stations.length / rate) * 1000
       for (let nth = 0, due = performance.now(); !isOver; nth++, due += everyMs) {
@@ -77,22 +101,40 @@ t.test(
       }
     })
 
+    const own = monitorEventLoopDelay({ resolution: 10 })
+    own.enable()
+    const takeOvers: number[] = []
+    const areBack = async () => {
+      const each = await Promise.all(processes.map(({ ask }) => ask('connected', {})))
+      return each.reduce((sum, one) => sum + one) === crowds * count
+    }
     await delay(seconds * 1000)
+    const untouched = sent.length
     for (const node of nodes) {
+      takeOvers.push(performance.now())
+      const { length } = sent
       await node.stop()
+      await until(areBack, patienceMs)
+      const backMs = performance.now() - (takeOvers.at(-1) ?? 0)
+      t.comment(`all are back after ${Math.round(backMs)} ms, ${sent.length - length} events meanwhile`)
       await node.start()
       await delay(seconds * 1000)
     }
     isOver = true
-    await Promise.all([...publishing, ...staying])
+    own.disable()
+    await Promise.all([...publishing, ...stays])
     t.same(
       sent.filter(({ acknowledgedAt }) => acknowledgedAt === undefined),
       [],
       'every event was acknowledged',
     )
-    const lost = () => listeners.flatMap(({ record }) => missing(record, sent))
-    await comes(() => lost().length === 0, patienceMs)
-    t.same(lost().slice(0, 10), [], 'every session has every event')
+    const lost = async () => {
+      const events = sent.map(({ topic, marker }) => ({ topic, marker }))
+      const theirs = await Promise.all(processes.map(({ ask }) => ask('missing', { sent: events })))
+      return [...theirs.flat(), ...listeners.flatMap(({ record }) => missing(record, sent))]
+    }
+    await comes(async () => (await lost()).length === 0, patienceMs)
+    t.same((await lost()).slice(0, 10), [], 'every session has every event')
     const [one, ...rest] = livestreams
     if (!one) throw new Error('there is no livestream')
     const journal = await readJournal(t, a, [one, ...rest])
@@ -103,8 +145,11 @@ t.test(
       'those of QoS 2 are all there',
     )
     t.equal(new Set(atQos2).size, atQos2.length, 'once')
-    const { p99, count } = latencyOf(listeners, sent)
-    t.comment(`${sent.length} events, ${count} deliveries, p99 ${p99} ms outside of take-overs`)
+    const beforeAll = latencies(listeners, sent.slice(0, untouched), [])
+    t.comment(`before the first stop: ${describe(beforeAll)}`)
+    t.comment(`${sent.length} events, ${describe(latencies(listeners, sent, []))}`)
+    t.comment(`2 s behind the stop of each node left out: ${describe(latencies(listeners, sent, takeOvers))}`)
+    t.comment(`this process stood still for ${Math.round(own.max / 1e6)} ms at most`)
   },
 )
 
@@ -115,18 +160,12 @@ function isOfQos2(marker: string): boolean {
 
 type Listener = ReturnType<typeof createListener>
 
-/** A persistent session with one filter. It comes back whenever its connection ends, to the next node. */
-function createListener(parts: {
-  clientId: string
-  login: Issued
-  filter: string
-  doors: readonly [FleetNode, ...FleetNode[]]
-}) {
-  const { clientId, login, filter, doors } = parts
+/** A persistent session with one filter, which stays at its node. */
+function createListener(parts: { clientId: string; login: Issued; filter: string; door: FleetNode }) {
+  const { clientId, login, filter, door } = parts
   const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
   /** When a connection ended, and when the next one was there. */
   const away: { from: number; until: number }[] = []
-  let next = Number(clientId.split('-').at(-1))
   let client: Client | undefined
 
   return {
@@ -149,7 +188,7 @@ function createListener(parts: {
     const connection = away.length
     await until(async () => {
       try {
-        client = await enter(doors[next++ % doors.length] ?? doors[0], {
+        client = await enter(door, {
           login,
           clientId,
           clean: false,
@@ -171,23 +210,32 @@ function createListener(parts: {
   }
 }
 
-/** How long events took to sessions, leaving out two seconds behind each new connection of the session. */
-function latencyOf(listeners: readonly Listener[], sent: readonly Sent[]): { p99: number; count: number } {
-  const sentAt = new Map(sent.map((event) => [event.marker, event.sentAt]))
-  const isApart = ({ away }: Listener, at: number) =>
-    away.every(({ from, until }) => at < from || at > until + 2_000)
-  const took = listeners.flatMap((listener) =>
-    listener.record.received.flatMap(({ marker, at, isDuplicate }) => {
-      const began = sentAt.get(marker)
-      return began === undefined || isDuplicate || !isApart(listener, began) ? [] : [at - began]
+/**
+ * How long events took to sessions, milliseconds, sorted: from the moment a connected publisher sent them, if that node
+ * acknowledged them. Leaves out what was under way while the session was away, or within two seconds behind that, and
+ * the same behind each of these times.
+ */
+function latencies(
+  listeners: readonly Listener[],
+  sent: readonly Sent[],
+  leftOut: readonly number[],
+): Float64Array {
+  const once = sent.filter(({ attempts }) => attempts === 1)
+  const wentAt = new Map(once.map(({ marker, trail, sentAt }) => [marker, trail?.at(-2)?.at ?? sentAt]))
+  const stopped = leftOut.map((at) => ({ from: at, until: at }))
+  const took = listeners.flatMap(({ record, away }) =>
+    record.received.flatMap(({ marker, at, isDuplicate }) => {
+      const began = wentAt.get(marker)
+      const isApart =
+        began !== undefined &&
+        [...away, ...stopped].every(({ from, until }) => at < from || began > until + 2_000)
+      return isApart && !isDuplicate ? [at - began] : []
     }),
   )
-  const sorted = Float64Array.from(took).sort()
-  return { p99: Math.round(sorted[Math.floor(sorted.length * 0.99)] ?? 0), count: took.length }
+  return Float64Array.from(took).sort()
 }
 
-/** Works for 50 items at once. */
-async function inGroups<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
-  for (let from = 0; from < items.length; from += 50)
-    await Promise.all(items.slice(from, from + 50).map(work))
+function describe(sorted: Float64Array): string {
+  const [p50, p99, max] = [0.5, 0.99, 1].map((part) => Math.round(percentile(sorted, part)))
+  return `${sorted.length} deliveries, p50 ${p50} ms, p99 ${p99} ms, ${max} ms at most`
 }
