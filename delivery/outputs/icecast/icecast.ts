@@ -81,12 +81,16 @@ export const icecast = output({
   ],
   surprises: [
     [
-      'A mount of Ogg Opus answers 200 with `<return>1</return>`, and nothing changes',
+      'A mount of Ogg Opus or Ogg FLAC answers 200 with `<return>1</return>`, and nothing changes',
       'the message is read, and the output says `refused`; of Ogg, Vorbis has titles',
     ],
     [
       '`song=` keeps the artist that was set by `artist=` before, and `artist=` with nothing in it leaves ` - ` before each title. Only a new source ends it',
       'the hub sends `song=` alone. Let no other program set the artist of the mount',
+    ],
+    [
+      'On a mount of Ogg Vorbis the artist of the source’s own comments stays beside the title: listeners get the artist of a file before artist and title of the programme (`findings/icecast-vorbis-keeps-artist.sh`)',
+      'let the source send no artist: `-map_metadata -1` of ffmpeg',
     ],
     [
       'With `charset=UTF-8` listeners of MP3 and AAC get Latin-1, and what that lacks as `&#1046;`; without it they get UTF-8, and the status page shows `Ã„`',
