@@ -7,7 +7,7 @@ import { components, portable } from './openapi.ts'
 /** Describes the MQTT side as AsyncAPI 3.0, with permissions by role and channel (service.md §4.2). */
 export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
   const { version, publicUrl, mqttPort } = about
-  const { hostname, host } = new URL(publicUrl)
+  const { hostname, host, pathname } = new URL(`${publicUrl}${websocketPath}`)
   return {
     asyncapi: '3.0.0',
     info: {
@@ -20,7 +20,7 @@ export function describeMqtt(about: { version: string; publicUrl: string; mqttPo
     defaultContentType: 'application/json',
     servers: {
       mqtt: server(`${hostname}:${mqttPort}`, 'secure-mqtt'),
-      websocket: { ...server(host, 'wss'), pathname: websocketPath },
+      websocket: { ...server(host, 'wss'), pathname },
     },
     channels,
     operations,

@@ -140,6 +140,7 @@ t.test('each schema has an address of its own, and refers to the others there', 
   const described = await Promise.all(
     ['/openapi.json', '/asyncapi.json'].map((path) => api.call('GET', path)),
   )
+  t.match(described[1]?.json, { servers: { websocket: { host: 'hub.example', pathname: '/now/mqtt' } } })
   const names = new Set(
     described.flatMap(({ json }) => Object.keys(object(object(object(json).components).schemas))),
   )
