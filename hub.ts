@@ -201,7 +201,10 @@ async function load({ config, log, options, reached, add }: Given) {
   const onGap = options.restart ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const dataDirOfHub = options.others?.hub.dataDir ?? config.dataDir
   const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis, dataDirOfHub })
-  add({ start: () => opened.join(() => fanout.isDelivering() || calls.isAsking()), close: opened.close })
+  add({
+    start: () => opened.join(() => metrics.latency.isDelivering() || calls.isAsking()),
+    close: opened.close,
+  })
   const { nodes, state: storeState } = opened
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }

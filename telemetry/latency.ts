@@ -36,6 +36,8 @@ export type Latency = ReturnType<typeof createLatency>
 
 /** Number of the newest positions whose events and messages the node remembers. */
 const remembered = 10_000
+/** For so long after a message that had a recipient, the next message is expected to have one too, milliseconds. */
+const deliveringMs = 1_000
 /** For how many minutes the node remembers the slowest events. */
 const slowMinutes = 60
 const slowCount = 20
@@ -53,6 +55,7 @@ export function createLatency(metrics: {
   /** Ring buffers, indexed by position. Their objects are reused to spare the garbage collector. */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
+  let sentAt = -Infinity
   /** The slowest events by minute since the epoch, slowest first. */
   const slow = new Map<number, EventStages[]>()
 
@@ -87,8 +90,12 @@ export function createLatency(metrics: {
     /** How long the newest events took, milliseconds. */
     samples: recent.samples,
 
+    /** Whether a message had a recipient here just now: then the messages of other nodes must not wait. */
+    isDelivering: (): boolean => performance.now() - sentAt < deliveringMs,
+
     /** Notes that a message of the journal is written to `count` connected clients. */
     sent(position: number, count: number): void {
+      if (count > 0) sentAt = performance.now()
       const sent = itemAt(recipients, position, emptyCount)
       sent.count = sent.position === position ? sent.count + count : count
       sent.position = position

@@ -26,12 +26,8 @@ export function createDistribution(
   parts: { store: Store; journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { store, journal, retained, returnable, clock } = parts
-  let deliveredAt = -Infinity
-  const delivered = () => {
-    deliveredAt = performance.now()
-  }
-  const live = createLiveDeliveries({ ...parts, delivered })
-  const persistent = createPersistentDeliveries({ ...parts, delivered })
+  const live = createLiveDeliveries(parts)
+  const persistent = createPersistentDeliveries(parts)
   /** The packets of commits of which none was sent yet, in the order of the commits. */
   // An array: docs/decisions, "Nothing that comes and goes with each event lies in a set or a map".
   const waiting: (readonly Publish[])[] = []
@@ -59,9 +55,6 @@ export function createDistribution(
     },
 
     sending: live.sending,
-
-    /** Whether a message had a recipient here just now: then the messages of other nodes must not wait. */
-    isDelivering: (): boolean => performance.now() - deliveredAt < deliveringMs,
 
     /** Resolves when the deliveries that run or wait now have all ended. `others`: only those to others than pages. */
     sent: async (to?: Audience): Promise<void> => {
@@ -145,14 +138,8 @@ interface DeliveryParts {
   metrics: Metrics
 }
 
-/** `delivered` is called when a message had a recipient. */
-type Delivering = DeliveryParts & { delivered: () => void }
-
-/** For so long after a message that had a recipient, the next message is expected to have one too, milliseconds. */
-const deliveringMs = 1_000
-
 /** Delivers messages to live subscribers, to pages last. Other subscribers do not wait for pages, but publishers do. */
-function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics, delivered }: Delivering) {
+function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }: DeliveryParts) {
   const others = createDeliveryQueue()
   const pages = createDeliveryQueue(maxWaitingForPages)
   const fitsInTurn = sumPerTurn(groupSize)
@@ -200,10 +187,7 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics, 
       send() {
         retained.sent(topic, position, to)
         const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
-        if (recipients.length > 0) {
-          metrics.deliveries.inc(recipients.length)
-          delivered()
-        }
+        if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
         if (position > 0) metrics.latency.sent(position, recipients.length)
         const toBridges = bridges.flagsOf(topic, position)
         return sendToEach(recipients, publish, qos, {
@@ -217,14 +201,7 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics, 
 }
 
 /** Delivers messages to persistent sessions with a matching filter above QoS 0. */
-function createPersistentDeliveries({
-  bridges,
-  reading,
-  routes,
-  mayReceive,
-  metrics,
-  delivered,
-}: Delivering) {
+function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metrics }: DeliveryParts) {
   const queue = createDeliveryQueue()
   return {
     ...queue,
@@ -237,10 +214,7 @@ function createPersistentDeliveries({
       bridges.flagsOf(entry.topic, entry.position)
       const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
       const count = reading.deliver(entry, publish, recipients)
-      if (count > 0) {
-        metrics.latency.sent(entry.position, count)
-        delivered()
-      }
+      if (count > 0) metrics.latency.sent(entry.position, count)
       return undefined
     }
     return { bytes: entry.payload.length, send }

@@ -1,3 +1,4 @@
+import { mock } from 'node:test'
 import t from 'tap'
 import { budgetMs, createPercentiles, type Latency, percentile } from '../../telemetry/latency.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -21,6 +22,20 @@ t.test('recipients of a message are added up', async (t) => {
   latency.sent(10_007, 1)
   t.equal(latency.recipientsOf(7), undefined, 'too long ago')
   t.equal(latency.recipientsOf(10_007), 1)
+})
+
+t.test('a node delivers for a second after a message that had a recipient', async (t) => {
+  let now = 0
+  const clock = mock.method(performance, 'now', () => now)
+  t.teardown(() => clock.mock.restore())
+  const latency = createMetrics().latency
+  latency.sent(7, 0)
+  t.notOk(latency.isDelivering(), 'nobody has got a message')
+  latency.sent(8, 1)
+  now += 999
+  t.ok(latency.isDelivering())
+  now++
+  t.notOk(latency.isDelivering())
 })
 
 t.test('what is known of a slow event stays as it was when its place is taken', async (t) => {
