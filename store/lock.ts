@@ -103,7 +103,8 @@ async function createSharedLock(store: Store, key: string, patience: number) {
   /** Whether the stored holding changes from `before` within `patience` milliseconds. */
   function isMoved(before: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, patience, false)
+      // What waits for a node that is gone keeps no process alive that has ended otherwise.
+      const timer = setTimeout(resolve, patience, false).unref()
       changed = () => {
         clearTimeout(timer)
         resolve(true)
