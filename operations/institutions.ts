@@ -6,10 +6,12 @@ import { anEmail, anInstitution } from './examples.ts'
 import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, one, string } from './results.ts'
 
+export const contactStates = ['unconfirmed', 'confirmed', 'unsubscribed'] as const
+
 export const contact = Type.Object({
   institutionId: string,
   email: string,
-  state: one('unconfirmed', 'confirmed', 'unsubscribed'),
+  state: one(...contactStates),
   setAt: instant,
 })
 

@@ -1,11 +1,12 @@
 import { Type } from '../../event/type.ts'
 import { email } from '../arguments.ts'
 import { anEmail } from '../examples.ts'
-import { contact, institutionOperations } from '../institutions.ts'
+import { contact, contactStates, institutionOperations } from '../institutions.ts'
 import { orNull } from '../results.ts'
-import { alters, type OwnOperation, shows } from './row.ts'
+import { alters, ends, type OwnOperation, shows } from './row.ts'
 
 const ofOperators = institutionOperations['institutions.contact']
+const removeOfOperators = institutionOperations['institutions.remove-contact']
 const { email: address, state, setAt } = contact.properties
 
 export const ownContact = {
@@ -39,6 +40,21 @@ export const ownContact = {
       },
       result: ofOperators.result,
       run: ({ contact }, { email }, change) => contact.set(email, change),
+    }),
+  },
+  'contact.remove': {
+    permission: 'publish',
+    at: 'POST /institution/contact/remove',
+    ...ends('mail nothing more to that address, and forget it', {
+      console: {
+        view: 'own-contact',
+        title: 'Remove',
+        of: 'institution.contact.show',
+        where: { state: contactStates },
+        loss: ['{email} gets no more mails, and is forgotten.'],
+      },
+      result: removeOfOperators.result,
+      run: ({ contact }, _none, change) => contact.remove(change),
     }),
   },
 } satisfies Record<string, OwnOperation>

@@ -48,6 +48,7 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
     resume: subscriptionOperations['subscriptions.resume'],
   }
   const setContact = institutionOperations['institutions.contact']
+  const removeContact = institutionOperations['institutions.remove-contact']
   const owned = (name: string): PushSubscription => {
     const found = deliveries.subscriptions.get(institutionId, name)
     if (!found) throw unknownName('subscription', name)
@@ -170,6 +171,8 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
           throw refusal(`your institution had three of these mails within the hour: again in ${wait} s`)
         return setContact.run(node, { institution: institutionId, email }, change)
       },
+
+      remove: (change: ChangeRequest) => removeContact.run(node, { institution: institutionId }, change),
     },
   }
 

@@ -103,7 +103,7 @@ t.test('who may set a contact, and what is no contact', async (t) => {
   t.equal(mail.count(), 4, 'nothing without a contact')
 })
 
-t.test('an institution sees and sets its own contact, and no other', async (t) => {
+t.test('an institution sees, sets and removes its own contact, and no other', async (t) => {
   const { mail, hub, api, set, tokenIn, post } = await start(t)
   await set('secret@b.example', other)
   await mail.next()
@@ -129,12 +129,28 @@ t.test('an institution sees and sets its own contact, and no other', async (t) =
     json: { message: /your institution had three of these mails within the hour/ },
   })
   t.match(await shown(), { email: 'third@b.example' })
+  const remove = (body: object = {}) => api.call('POST', '/institution/contact/remove', { token, body })
+  t.match(await remove({ institution: other }), { status: 400 })
+  const reader = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  t.match(
+    await api.call('POST', '/institution/contact/remove', { token: reader.token, body: {} }),
+    { status: 403 },
+    'it needs the permission to publish, as setting does',
+  )
+  t.match(await shown(), { email: 'third@b.example' })
+  t.match(await remove(), { status: 200, json: { institutionId: own, removed: true } })
+  t.same(await shown(), { email: null, state: null, setAt: null })
+  t.match(await remove(), { status: 404 })
   const contacts = await hub.ask<{ institutionId: string; email: string }[]>('institutions.contacts')
   t.equal(contacts.find(({ institutionId }) => institutionId === other)?.email, 'secret@b.example')
   const entries = await hub.ask<{ action: string }[]>('audit')
   t.match(
     entries.filter(({ action }) => action === 'contact.set'),
     [email, 'new@b.example', 'third@b.example'].map((email) => ({ who, target: own, detail: { email } })),
+  )
+  t.match(
+    entries.filter(({ action }) => action === 'contact.remove'),
+    [{ who, target: own, detail: { email: 'third@b.example' } }],
   )
 })
 
@@ -149,7 +165,7 @@ t.test('without a mail server nobody becomes a contact, and one that is away is 
   t.match(await away.ask('institutions.contacts'), [{ state: 'unconfirmed' }])
 })
 
-t.test('a user sets the contact of the institution in the console', { skip }, async (t) => {
+t.test('a user sets and removes the contact of the institution in the console', { skip }, async (t) => {
   const { mail, hub, api, states } = await start(t)
   const user = await addUser(hub, api, own, { permissions: ['publish'] })
   const { page, problems } = await browser.open(t, hub, '/console/own-contact')
@@ -163,6 +179,11 @@ t.test('a user sets the contact of the institution in the console', { skip }, as
   await page.getByText('unconfirmed', { exact: true }).waitFor()
   t.match((await mail.next()).to, [email])
   t.same(await states(), ['unconfirmed'])
+  await page.getByRole('button', { name: 'Remove' }).click()
+  await dialog.getByText(`${email} gets no more mails, and is forgotten.`).waitFor()
+  await dialog.getByRole('button', { name: 'Remove' }).click()
+  await page.getByRole('button', { name: 'Remove' }).waitFor({ state: 'detached' })
+  t.same(await states(), [])
   t.same(problems, [])
 })
 
