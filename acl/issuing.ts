@@ -1,3 +1,5 @@
+import { eventKinds } from '../event/kind.ts'
+import { matchesRadioTopic, radioTopic } from '../event/topic.ts'
 import type { Change } from '../store/store.ts'
 import {
   type Credential,
@@ -96,13 +98,17 @@ export function createIssuing(parts: {
     const credentials = ending ? [stored, ending] : [stored]
     await collection.put(credentials, [...held, ...changes])
     for (const each of credentials) schedule(each)
-    const warning = warnAbout(institutions)
+    const warning = warnAbout(credential)
     return { credential, password, ...(warning !== undefined && { warning }) }
   }
 
-  function warnAbout(institutions: readonly string[]): string | undefined {
+  function warnAbout({ institutions, filters }: Credential): string | undefined {
     const unknown = institutions.filter((id) => knownInstitution?.(id) === false)
-    if (unknown.length === 0) return undefined
-    return `the livestream feed does not know ${unknown.join(', ')}: every event will be blocked until it does`
+    if (unknown.length > 0)
+      return `the livestream feed does not know ${unknown.join(', ')}: every event will be blocked until it does`
+    const vain = filters.filter((filter) => !matchesRadioTopic(filter))
+    if (vain.length === 0) return undefined
+    const topics = eventKinds.map((kind) => radioTopic('{livestreamId}', kind))
+    return `nothing is ever sent to ${vain.join(', ')}: topics are ${topics.join(', ')}`
   }
 }

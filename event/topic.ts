@@ -1,4 +1,4 @@
-import { isInstitutionUrn } from './format.ts'
+import { isInstitutionUrn, isLivestreamUrn } from './format.ts'
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 
 /** Maximum number of levels of a topic or filter. Deep topics crashed aedes before 1.2. */
@@ -22,6 +22,13 @@ export function feedbackTopic(institutionId: string): string {
 /** Topic of the validated events of one kind and livestream (service.md §4.2). */
 export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>): string {
   return `radio/${livestreamId}/${kind.suffix}`
+}
+
+/** Whether events of any kind and livestream have a topic that this filter matches. */
+export function matchesRadioTopic(filter: string): boolean {
+  const [, livestream = '#'] = filter.split('/')
+  if (!isWildcard(livestream) && !isLivestreamUrn(livestream)) return false
+  return eventKinds.some((kind) => filterMatches(filter, radioTopic(livestream, kind)))
 }
 
 /** Levels of the deepest topic of the radio tree. */

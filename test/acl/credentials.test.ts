@@ -156,6 +156,27 @@ t.test('an institution the feed does not know is a warning', async (t) => {
   t.match(unknown.warning, /does not know urn:org:institution:b:/)
 })
 
+t.test('a filter that no topic of an event matches is a warning', async (t) => {
+  const { credentials } = await start(t)
+  const warningOf = async (...filters: string[]) =>
+    success(await credentials.add({ role: 'subscriber', label: 'x', filters })).warning
+  const one = 'radio/urn:org:permanent-livestream:4638c4eac849c618'
+  const kept = ['radio/#', 'radio/+/#', 'radio/+/+', 'radio/+/track/+', 'radio/+/control', 'radio/+/data/#']
+  t.equal(await warningOf(...kept, `${one}/#`, `${one}/track/#`, `${one}/track/playing`), undefined)
+  for (const filter of [
+    'radio',
+    'radio/+',
+    'radio/+/playing',
+    'radio/+/track',
+    'radio/kw1/#',
+    `${one}/next`,
+    one,
+  ]) {
+    const warning = await warningOf('radio/+/control', filter)
+    t.equal(warning?.startsWith(`nothing is ever sent to ${filter}: topics are radio/`), true, filter)
+  }
+})
+
 t.test('rotation gives the same permissions and leaves the old one until it is revoked', async (t) => {
   const { credentials } = await start(t)
   const old = success(
