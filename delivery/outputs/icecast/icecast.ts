@@ -105,12 +105,16 @@ export const icecast = output({
       'the hub looks every 15 s (`/admin/stats`, which only `admin` may ask), and sends the title again',
     ],
     [
+      'While the `<fallback-mount>` of a mount plays, the mount answers 400, and its listeners get the titles of the fallback',
+      'an output with that mount as well, where the hub knows its titles. Listeners who move back have no title until the hub has looked',
+    ],
+    [
       'Icecast 2.4.4 writes a title that is a number, `true` or `false` into `status-json.xsl` as that type, and after a title such as `-` or `1.` the page of all mounts is no JSON',
       'such a title gets a no-break space at its end',
     ],
     [
       'ezstream 1.0.2 sets `artist=` for each of its files: listeners get its artist before the title of the hub',
-      '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file',
+      '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file; butt 0.1.37 only a title that it was given (`-u`, or a file), darkice 1.3 none',
     ],
     [
       'Liquidsoap 2.1.3 shows a title when the sound that came with it has passed its `buffer`, 12 s later. It has no `/admin/stats`, and answers 405 until its first source has come',
