@@ -8,11 +8,12 @@ import {
   pathOf,
   quote,
 } from '../event/error.ts'
-import { isLivestreamUrn, parseInstant, serviceTypes } from '../event/format.ts'
+import { isLivestreamUrn, isUrn, livestreamKinds, parseInstant, serviceTypes } from '../event/format.ts'
 import { isRecord } from '../event/json.ts'
 import { type EventKind, eventKinds, kindByName } from '../event/kind.ts'
 import { maxServices } from '../event/schema.ts'
 import type { Feed } from './feed/feed.ts'
+import type { Livestream } from './feed/livestream.ts'
 
 /*
  * The two forms of an event (open.md §2). The service document has one; the newer contract of the field has another.
@@ -304,7 +305,7 @@ function completeService(service: NewerItem, index: number, draft: Draft): Newer
     refuse(draft, () => errorItem('service.unknown', path('id'), id))
     return service
   }
-  const type = types.get(livestream.type) ?? livestream.type
+  const type = typeOf(livestream)
   const isOwn = livestream.institution.id === institutionId
   if (isOwn && !lacksType && service.type !== type && isServiceType(service.type)) {
     refuse(draft, () => {
@@ -318,6 +319,12 @@ function completeService(service: NewerItem, index: number, draft: Draft): Newer
   if (lacksExternalId) warn(draft, 'dialect.service', path('externalId'), externalId)
   // In this order: with the new fields behind the spread ones, V8 takes twenty times as long.
   return { type, externalId, ...service }
+}
+
+/** The type of a livestream. Where the feed has none, or one that no event may have, its id tells. */
+function typeOf({ id, type }: Pick<Livestream, 'id' | 'type'>): string {
+  const told = types.get(type) ?? type
+  return isServiceType(told) ? told : (serviceTypes.find((one) => isUrn(id, livestreamKinds[one])) ?? told)
 }
 
 function isServiceType(value: unknown): boolean {

@@ -57,6 +57,23 @@ t.test('a service with an id is completed from the feed', async (t) => {
   t.match(event, { services: [{ externalId: 'crid://other/1' }] }, 'what was sent is not replaced')
 })
 
+t.test('where the feed has no type that an event may have, the id tells it', async (t) => {
+  const kinds = [
+    ['permanent-livestream', 'PermanentLivestream'],
+    ['livestream', 'Livestream'],
+    ['event-livestream', 'Event'],
+  ] as const
+  for (const [kind, expected] of kinds) {
+    for (const listed of ['', 'Radio', 'EventLivestream']) {
+      const id = `urn:org:${kind}:9`
+      const own = feedOf({ ...item(1), id, type: listed })
+      const result = read(playing(station, { services: [{ ...byId, id }] }), { feed: own })
+      const type = listed === 'EventLivestream' ? 'Event' : expected
+      t.match(result, { event: { services: [{ id, type }] }, errors: [] }, `${kind}, ${listed}`)
+    }
+  }
+})
+
 t.test('the type is compared only where the external id is missing', async (t) => {
   const wrong = { ...byId, type: 'Livestream' }
   t.match(read(playing(station, { services: [wrong] })).errors, [
