@@ -5,8 +5,6 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 
-export type Covers = Awaited<ReturnType<typeof startCovers>>
-
 /** Serves invented covers over https, with the development certificate of the node, which the browser accepts already. */
 export async function startCovers({ caPath }: { caPath: string }) {
   const [cert, key] = await Promise.all(

@@ -90,7 +90,6 @@ export function exampleOf(
 }
 
 export const playingTopic = (livestream: Livestream) => `radio/${livestream.id}/track/playing`
-export const nextTopic = (livestream: Livestream) => `radio/${livestream.id}/track/next`
 export const controlTopic = (livestream: Livestream) => `radio/${livestream.id}/control`
 export const dataTopic = (livestream: Livestream) => `radio/${livestream.id}/data`
 

@@ -115,6 +115,11 @@ export async function askNode<Result>(
   }
 }
 
+/** Makes a credential on a node that `spawnHub` has started. */
+export function issue({ adminSocket }: { adminSocket: string }, request: object): Promise<Issued> {
+  return askNode(adminSocket, 'credentials.add', { label: 'test', ...request })
+}
+
 /** Whether a node with these variables keeps everything in the usual data directory. */
 export function isEmbedded(env: Record<string, string>): boolean {
   return !('HUB_DATA_DIR' in env || 'HUB_REDIS_URL' in env || 'HUB_CONFIG' in env)

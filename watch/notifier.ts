@@ -5,8 +5,6 @@ import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { afterTelling, dueOf, type Noticed, type Refused, toldTo } from './notices.ts'
 
-export type Notifier = ReturnType<typeof createNotifier>
-
 /** Time between two looks for what contacts are to be told, milliseconds. */
 const lookMs = 10_000
 /** A mail server that does not answer holds up at most so many mails for 20 s. */

@@ -53,5 +53,3 @@ export const hazards = {
   'memory-before-log-in': memoryBeforeLogIn,
   'kept-for-frozen-reader': keptForFrozenReader,
 } satisfies Record<string, Hazard>
-
-export type HazardName = keyof typeof hazards

@@ -2,12 +2,12 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext } from 'node:tls'
-import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
-import { cut } from '../../event/cut.ts'
+import { type CurrentCa, trustBesides } from '../../config/ca-files.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
 import { slots } from '../queue/limits.ts'
 import type { AttemptOutcome } from '../target.ts'
+import { whyNoAnswer } from '../why-no-answer.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
@@ -127,7 +127,7 @@ export function createWebhooks(options: {
         settle(toOutcomeOf(answer.statusCode ?? 0, answer))
         discard(answer, sent)
       })
-      sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(describe(error))))
+      sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(whyNoAnswer(error))))
       sent.on('close', () => {
         settle(failed('the connection was closed'))
         clearTimeout(idling)
@@ -229,15 +229,4 @@ function discard(answer: IncomingMessage, sent: ClientRequest): void {
 
 function isStale(sent: ClientRequest, error: Error): boolean {
   return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
-}
-
-/** The reason in an OpenSSL error: `…:error:CODE:LIBRARY:FUNCTION:REASON:FILE:LINE`. */
-const openSslError = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/
-
-/** Why no answer came: a short text without internal data of the hub. */
-function describe(error: Error): string {
-  const [, tlsReason] = openSslError.exec(error.message) ?? []
-  if (tlsReason !== undefined) return `TLS: ${tlsReason}`
-  const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
-  return cut(withCaHint(`${code}${error.message}`, 'push'), 200)
 }

@@ -5,8 +5,6 @@ import { type OwnOperationName, ownOperations } from './operations.ts'
 import { type InstitutionUser, type Own, ownOf } from './own.ts'
 import type { OwnOperation } from './row.ts'
 
-export type PerformOwn = ReturnType<typeof createPerformOwn>
-
 /**
  * Carries out commands of institutions, for a user who has the permission. Arguments are checked, changes get their
  * entry in the audit log, as of operators.

@@ -2,7 +2,6 @@ import { states } from '../../delivery/webhook/selection.ts'
 import { Type } from '../../event/type.ts'
 import { instant as instantArgument, subscription, text } from '../arguments.ts'
 import { aQueue } from '../examples.ts'
-import type { Of } from '../operation.ts'
 import { attempt } from '../queues.ts'
 import { instant, integer, orNull, string } from '../results.ts'
 import { listedSubscription, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
@@ -25,8 +24,6 @@ const ownSubscription = Type.Object({
   attempts: Type.Array(attempt, { description: 'the last 50, newest first' }),
   letters: Type.Array(deadLetter, { description: 'what was given up, at most 100' }),
 })
-
-export type OwnSubscription = Of<typeof ownSubscription>
 
 const maxLetters = 100
 const placed = { view: 'own-subscriptions', of: 'institution.subscriptions.list', by: 'name' } as const

@@ -29,17 +29,7 @@ export function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
 }
 
-/** The difference between two sequences that are `ms` milliseconds apart. */
-export function sequencesIn(ms: number): number {
-  return ms * perNode * maxNodes
-}
-
-/** The slot of the node that made a sequence. */
-export function slotIn(sequence: number): number {
-  return sequence % maxNodes
-}
-
 /** When a sequence was made, milliseconds since the epoch. */
 export function sequenceTime(sequence: number): number {
-  return Math.floor(sequence / sequencesIn(1))
+  return Math.floor(sequence / (perNode * maxNodes))
 }

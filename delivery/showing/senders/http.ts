@@ -1,12 +1,12 @@
 import { type ClientRequest, request as plainRequest } from 'node:http'
 import { Agent, request as tlsRequest } from 'node:https'
 import { createSecureContext } from 'node:tls'
-import { type CurrentCa, trustBesides, withCaHint } from '../../../config/ca-files.ts'
-import { cut } from '../../../event/cut.ts'
+import { type CurrentCa, trustBesides } from '../../../config/ca-files.ts'
 import { tlsSettings } from '../../../listener/tls-settings.ts'
 import { startDeadline } from '../../../store/deadline.ts'
 import type { HttpRequest, ServerAnswer } from '../../outputs/output.ts'
 import { guardedLookup } from '../../webhook/connection-guard.ts'
+import { whyNoAnswer } from '../../why-no-answer.ts'
 
 /** So much of the body of an answer is read, bytes. */
 const mostRead = 8 * 1024
@@ -47,7 +47,7 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
           : plainRequest({ ...options, agent: false })
       const end = settleOnce(sent, signal, deadlineMs, resolve, reject)
       sent.end(body)
-      sent.on('error', (error) => end(new Error(describe(error))))
+      sent.on('error', (error) => end(new Error(whyNoAnswer(error))))
     })
   }
 
@@ -88,7 +88,7 @@ function settleOnce(
       if (size >= mostRead) whole()
     })
     answer.on('end', whole)
-    answer.on('error', (error) => end(new Error(describe(error))))
+    answer.on('error', (error) => end(new Error(whyNoAnswer(error))))
   })
   sent.on('close', () => end(new Error('the connection was closed')))
   return end
@@ -100,14 +100,4 @@ function settleOnce(
     else resolve(outcome)
     sent.destroy()
   }
-}
-
-/** The reason in an OpenSSL error: `…:error:CODE:LIBRARY:FUNCTION:REASON:FILE:LINE`. */
-const openSslError = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/
-
-function describe(error: Error): string {
-  const [, tlsReason] = openSslError.exec(error.message) ?? []
-  if (tlsReason !== undefined) return `TLS: ${tlsReason}`
-  const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
-  return cut(withCaHint(`${code}${error.message}`, 'push'), 200)
 }

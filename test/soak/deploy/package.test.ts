@@ -4,14 +4,13 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { call } from '../../../cli/connection.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { playing, station } from '../../events.ts'
 import { installedPackage, nodeRelease } from '../../installed-package.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
+import { issue, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 import { folderWithClient } from '../client/client-folder.ts'
 
@@ -112,14 +111,9 @@ t.test('the test that docs/clients/javascript.md shows passes as it stands there
 async function distributes(t: Test, store: Record<string, string>, program: { node?: string }) {
   const server = join(await installedPackage(), 'dist/server.js')
   const hub = await spawnHub(t, await temporaryDirectory(t), store, { server, ...program })
-  const issue = async (request: Record<string, unknown>) => {
-    const answer = await call(hub.adminSocket, 'credentials.add', { label: 'l', ...request }, 'tester')
-    if ('error' in answer) throw new Error(answer.error.message)
-    return answer.result as { username: string; password: string }
-  }
-  const app = await connect(t, hub, await issue({ role: 'subscriber', filters: ['radio/#'] }))
+  const app = await connect(t, hub, await issue(hub, { role: 'subscriber', filters: ['radio/#'] }))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
-  const login = await issue({ role: 'publisher', institutions: [institution] })
+  const login = await issue(hub, { role: 'publisher', institutions: [institution] })
   const publisher = await connectPublisher(t, hub, login, institution)
   t.match(await publisher.publish(playing(livestream, { title: 'installed' })), { outcome: 'published' })
   t.match((await app.received.until(() => true)).json, { title: 'installed' })

@@ -1,12 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { generate } from 'mqtt-packet'
 import root from 'tap'
-import { call } from '../../../cli/connection.ts'
 import { type Arrived, connect } from '../../clients.ts'
 import { control, playing, station } from '../../events.ts'
 import { rawClient } from '../../raw-client.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { type Issued, issue, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 /*
@@ -212,10 +211,4 @@ function createRecord() {
       })
     },
   }
-}
-
-async function issue({ adminSocket }: Hub, request: Record<string, unknown>): Promise<Issued> {
-  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
-  if ('error' in answer) throw new Error(answer.error.message)
-  return answer.result as Issued
 }

@@ -1,10 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { call } from '../../../cli/connection.ts'
 import { stations } from '../../events.ts'
 import { patienceMs } from '../../patience.ts'
 import { createRandom, type Random } from '../../random.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { type Issued, issue, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 import { type Client, type Door, enter } from '../fence/client.ts'
 import { type Sent, type SessionRecord, sentAgain } from '../fence/judge.ts'
@@ -302,13 +301,4 @@ async function publishOn(
       await delay(random.between(0, 300))
     }
   }
-}
-
-async function issue(
-  { adminSocket }: { adminSocket: string },
-  request: Record<string, unknown>,
-): Promise<Issued> {
-  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
-  if ('error' in answer) throw new Error(answer.error.message)
-  return answer.result as Issued
 }

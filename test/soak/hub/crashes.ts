@@ -1,30 +1,23 @@
-import { call } from '../../../cli/connection.ts'
 import { connect } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { issue, temporaryDirectory } from '../../start-hub.ts'
 import { type Driver, onStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
-
-async function issue(adminSocket: string, request: Record<string, unknown>): Promise<Issued> {
-  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
-  if ('error' in answer) throw new Error(answer.error.message)
-  return answer.result as Issued
-}
 
 /** Kills a node `rounds` times during an event. The last acknowledged event must be retained. */
 export function testCrashes(driver: Driver, rounds: number): void {
   onStore(driver, `an acknowledged event is retained after kill -9, ${rounds} times`, async (t, store) => {
     const home = await temporaryDirectory(t)
     const first = await spawnHub(t, home, store)
-    const publisher = await issue(first.adminSocket, {
+    const publisher = await issue(first, {
       role: 'publisher',
       label: 'p',
       institutions: [institution],
     })
-    const subscriber = await issue(first.adminSocket, {
+    const subscriber = await issue(first, {
       role: 'subscriber',
       label: 's',
       filters: ['radio/#'],

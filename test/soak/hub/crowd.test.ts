@@ -1,11 +1,10 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { call } from '../../../cli/connection.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, serviceOf, station } from '../../events.ts'
 import { rawClient } from '../../raw-client.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { issue, startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
@@ -118,13 +117,4 @@ function feedItem(index: number) {
     title: `Crowd ${index}`,
     publisher: { ...publisher, institution: livestream.institution },
   }
-}
-
-async function issue(
-  { adminSocket }: { adminSocket: string },
-  request: Record<string, unknown>,
-): Promise<Issued> {
-  const answer = await call(adminSocket, 'credentials.add', request, 'tester')
-  if ('error' in answer) throw new Error(answer.error.message)
-  return answer.result as Issued
 }

@@ -1,10 +1,9 @@
 import t, { type Test } from 'tap'
 import { onSlowDisk } from '../../../bench/slow-disk.ts'
-import { call } from '../../../cli/connection.ts'
 import { connect } from '../../clients.ts'
 import { playing, station } from '../../events.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { issue, temporaryDirectory } from '../../start-hub.ts'
 
 /* Who has nothing stored does not wait for the disk, not even where it still writes earlier events. */
 
@@ -51,13 +50,12 @@ function itemsOf({ received }: Awaited<ReturnType<typeof connect>>): unknown[] {
 async function onDisk(t: Test, ms: number) {
   const home = await temporaryDirectory(t)
   const hub = await spawnHub(t, home, { HUB_PUBLISH_RATE: '0' }, { command: onSlowDisk(ms) })
-  const issue = async (request: object): Promise<Issued> => {
-    const answer = await call(hub.adminSocket, 'credentials.add', { label: 'x', ...request }, 'tester')
-    if ('error' in answer) throw new Error(answer.error.message)
-    return answer.result as Issued
-  }
-  const subscriber = await issue({ role: 'subscriber', filters: ['radio/#'] })
-  const { client } = await connect(t, hub, await issue({ role: 'publisher', institutions: [institution] }))
+  const subscriber = await issue(hub, { role: 'subscriber', filters: ['radio/#'] })
+  const { client } = await connect(
+    t,
+    hub,
+    await issue(hub, { role: 'publisher', institutions: [institution] }),
+  )
   return {
     hub: { ...hub, home, subscriber },
     async publish(playlistItemId: string): Promise<void> {

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { storeKeys } from '../../../store/keys.ts'
 import type { Livestream } from '../../../validator/feed/feed.ts'
@@ -17,6 +14,7 @@ import { letTimePass } from '../../passing-time.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../stores.ts'
+import { findNothing } from '../../web/axe.ts'
 import { createBrowser, skip } from '../../web/browser.ts'
 
 /*
@@ -26,7 +24,6 @@ import { createBrowser, skip } from '../../web/browser.ts'
 
 const time = letTimePass()
 const browser = createBrowser(t)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const [own = '', other = ''] = institutions
 const [a, b] = [station(0, 0), station(0, 1)]
 const contact = 'studio@kuestenfunk.example'
@@ -203,13 +200,13 @@ t.test(
     )
     t.match(await mark.textContent(), clock)
     t.equal(await page.getByText(/^Silent since /).count(), 1, 'no other livestream is')
-    await findNothing(t, page, 'board')
+    await findNothing(t, page, 'silent-board')
     await card.getByRole('link').click()
     await page
       .locator('.hero')
       .getByText(/^Silent since /)
       .waitFor()
-    await findNothing(t, page, 'livestream')
+    await findNothing(t, page, 'silent-livestream')
     await speak(api, email, a)
     await page.getByText(/^Silent since /).waitFor({ state: 'detached' })
     t.same(problems, [])
@@ -259,20 +256,3 @@ t.test('a hub that is killed while it mails sends nothing twice', async (t) => {
   await two.stop('SIGTERM')
   t.equal(mail.count(), 3, 'one to confirm, and two that tell')
 })
-
-/** Axe finds nothing, on narrow and wide screens, light and dark. */
-async function findNothing(t: Test, page: Page, what: string): Promise<void> {
-  await page.evaluate(axe)
-  for (const width of [360, 1920]) {
-    await page.setViewportSize({ width, height: 900 })
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme })
-      const violations = await page.evaluate<unknown[]>(
-        'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
-      )
-      t.same(violations, [], `${what}, ${width} px, ${colorScheme}`)
-      if (process.env.SHOTS)
-        await page.screenshot({ path: `${process.env.SHOTS}/silent-${what}-${width}-${colorScheme}.png` })
-    }
-  }
-}

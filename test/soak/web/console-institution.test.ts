@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import t, { type Test } from 'tap'
@@ -8,6 +6,7 @@ import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, serviceOf, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { findNothing } from '../../web/axe.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 /*
@@ -15,7 +14,6 @@ import { createBrowser, logIn, skip } from '../../web/browser.ts'
  */
 const [own = '', other = ''] = institutions
 const browser = createBrowser(t)
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const livestream = station()
 
 async function start(t: Test, permissions: string[]) {
@@ -306,21 +304,7 @@ t.test('axe finds nothing, on narrow and wide screens, light and dark', { skip }
   const { page, webhook, login } = await start(t, both)
   const shown = async (view: string, what: string) => {
     await page.getByText(what).first().waitFor()
-    await page.evaluate(axe)
-    for (const width of [360, 1920]) {
-      await page.setViewportSize({ width, height: 900 })
-      for (const colorScheme of ['light', 'dark'] as const) {
-        await page.emulateMedia({ colorScheme })
-        const violations = await page.evaluate<unknown[]>(
-          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
-        )
-        t.same(violations, [], `${view}, ${width} px, ${colorScheme}`)
-        const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
-        t.equal(await page.evaluate(overflow), 0, `${view}, ${width} px: no scrolling sideways`)
-        if (process.env.SHOTS)
-          await page.screenshot({ path: `${process.env.SHOTS}/${view}-${width}-${colorScheme}.png` })
-      }
-    }
+    await findNothing(t, page, view)
   }
   await shown('livestreams', livestream.title)
   await page.getByRole('link', { name: livestream.title, exact: true }).click()
