@@ -39,6 +39,7 @@ export const livestreamList = {
   isList: true,
 } satisfies QueryParameter
 
+const anInstant = 'expected an ISO 8601 instant with offset such as 2026-01-31T12:00:00Z'
 export const notReached = 'There is no such livestream, or the journal does not reach back so far'
 
 /** Routes to what is on air, now and at a time, over plain HTTPS (open.md §4). */
@@ -142,14 +143,19 @@ export function onAirRoutes(parts: OnAirParts): GuardedRoute[] {
         const { livestreamId: id = '', time = '' } = call.params
         const at = parseInstant(time)
         if (at === undefined)
-          return refuse(400, [errorItem('format.openapi.validation', '.params.time', quote(time))])
+          return refuse(400, [
+            errorItem('format.openapi.validation', '.params.time', `${quote(time)}, ${anInstant}`),
+          ])
         if (at > call.at) return refuse(400, [httpsError('time.ahead', time)])
         const view = viewOf(call.filters)
         if (!onAir.livestreams.find(id, view)) return refuse(404, undefined, 'Livestream not found')
         return oneAtATime(call, { userId: call.holder ?? user.userId }, async () => {
           const { played, readBytes: bytes } = await onAir.playedAt(id, at)
-          if (!played || !view.allows(played.playing.topic))
+          if (!played)
             return { answer: refuse(404, undefined, 'The journal does not reach back so far'), bytes }
+          const { topic } = played.playing
+          if (!view.allows(topic))
+            return { answer: refuse(404, undefined, `What may be read here is without ${topic}`), bytes }
           return { answer: jsonText(textOf(at, played)), bytes }
         })
       },

@@ -171,6 +171,8 @@ t.test('what is wrong with a question is named', async (t) => {
     t.equal(answer.status, status, path)
     if (errorPath) t.match(answer.json, { errors: [{ path: errorPath }] }, path)
   }
+  const yesterday = await get(`/livestreams/${livestream.id}/at/yesterday`)
+  t.match(yesterday.json, { errors: [{ message: /"yesterday", expected an ISO 8601 instant/ }] })
   t.match(await strange.call('GET', now), { status: 200 }, 'strangers see the present')
   const past = await strange.call('GET', `/livestreams/${livestream.id}/at/${ago(60)}`)
   t.match(past, { status: 401 }, 'and nothing of the past')
@@ -202,7 +204,14 @@ onEachStore('the past is found by event time', async (t, store) => {
   })
   t.match((await at(1)).json, { playing: { title: 'third' }, after: null })
   t.match((await at(250)).json, { before: null, playing: { title: 'first, told late' } })
-  t.equal((await at(400)).status, 404, 'the journal does not reach back so far')
+  t.match(await at(400), { status: 404, json: { message: /journal does not reach/ } })
+  const { username, password } = await hub.reader('radio/+/control')
+  const authorization = `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+  const strange = await openApi(t, hub)
+  const path = `/livestreams/${livestream.id}/at/${ago(150)}`
+  const unread = await strange.call('GET', path, { headers: { authorization } })
+  t.equal(unread.status, 404)
+  t.match(unread.text, /without radio\/.*\/track\/playing/, 'a reader of other topics is told so')
 })
 
 /** A publisher of the institution, and a user who reads. */
