@@ -60,17 +60,51 @@ function sender(descriptor: number): Send {
   return sendToFile((bytes) => writeSync(descriptor, bytes))
 }
 
+/**
+ * Writes whole lines, `atomicBytes` at most at once, and the next when the system has taken those before: the workers of
+ * a hub write to the same pipe. Only a longer line may be torn by a line of another worker.
+ */
 function sendToPipe(): Send {
   const { stdout } = process
+  const waiting: string[] = []
+  let waitingLength = 0
   let isBroken = false
   stdout.on('error', () => {
     isBroken = true
+    waiting.length = 0
   })
   return (text) => {
-    if (isBroken || stdout.writableLength > maxWaiting) return false
-    stdout.write(text)
+    if (isBroken || waitingLength > maxWaiting) return false
+    waiting.push(...piecesOf(text))
+    waitingLength += text.length
+    proceed()
     return true
   }
+
+  function proceed(): void {
+    while (stdout.writableLength === 0) {
+      const piece = waiting.shift()
+      if (piece === undefined) return
+      waitingLength -= piece.length
+      stdout.write(piece, proceed)
+    }
+  }
+}
+
+/** What a pipe takes as a whole, or not at all: PIPE_BUF of Linux, bytes. */
+const atomicBytes = 4096
+
+function piecesOf(text: string): string[] {
+  const pieces: string[] = []
+  let room = 0
+  for (const [line] of text.matchAll(/[^\n]*\n|[^\n]+$/g)) {
+    const bytes = Buffer.byteLength(line)
+    const last = pieces.length - 1
+    if (bytes <= room) pieces[last] += line
+    else pieces.push(line)
+    room = (bytes <= room ? room : atomicBytes) - bytes
+  }
+  return pieces
 }
 
 /**

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { constants, openSync } from 'node:fs'
+import { constants, existsSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -13,7 +13,10 @@ import { compiledServer } from '../../compiled-server.ts'
 import { playing, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { until } from '../../nodes/fleet.ts'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { shareSigningKeyOn } from '../../signing-key.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { workersOn } from '../workers/start-workers.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
@@ -118,6 +121,17 @@ t.test('lines are lost, and said to be, when nobody reads for long', async (t) =
   t.equal(await hub.stop(), 0)
 })
 
+t.test('lines of two workers are whole, however late they are read', { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis(t)
+  await shareSigningKeyOn(redis.url)
+  const hub = await startWithLog(t, 'pipe', workersOn(redis.url))
+  const others = [await hub.enter(), await hub.enter()]
+  await Promise.all([hub, ...others].map(({ logs }) => logs(1000)))
+  const reading = hub.read(({ msg }) => msg === 'stopping')
+  t.equal(await hub.stop(), 0)
+  t.match(await reading, { signal: 'SIGTERM' }, 'each line before was JSON')
+})
+
 t.test('a full disk below the output, or a reader that has gone, changes nothing else', async (t) => {
   for (const target of ['/dev/full', 'closed pipe'] as const) {
     const hub = await startWithLog(t, target)
@@ -128,13 +142,23 @@ t.test('a full disk below the output, or a reader that has gone, changes nothing
 })
 
 /** Starts a node whose stdout and stderr go to `target`, and connects a publisher. */
-async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full') {
+async function startWithLog(
+  t: Test,
+  target: 'pipe' | 'closed pipe' | '/dev/full',
+  env: Record<string, string> = {},
+) {
   const home = await temporaryDirectory(t)
   const output = target === '/dev/full' ? openSync(target, constants.O_WRONLY) : 'pipe'
   const mqttPort = await freePort()
   const child = spawn(process.execPath, [await compiledServer()], {
     cwd: home,
-    env: { PATH: process.env.PATH, HUB_MQTT_PORT: `${mqttPort}`, HUB_HTTPS_PORT: '0', HUB_PUBLISH_RATE: '0' },
+    env: {
+      PATH: process.env.PATH,
+      HUB_MQTT_PORT: `${mqttPort}`,
+      HUB_HTTPS_PORT: '0',
+      HUB_PUBLISH_RATE: '0',
+      ...env,
+    },
     stdio: ['ignore', output, output],
   })
   const exited = once(child, 'exit')
@@ -146,28 +170,22 @@ async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full
     child.stdout?.destroy()
     child.stderr?.destroy()
   }
-  await until(() => accepts(mqttPort))
   const socket = join(home, 'data', 'admin.sock')
+  await until(async () => (await accepts(mqttPort)) && existsSync(socket))
   const request = { role: 'publisher', label: 'studio', institutions: [institution] }
   const issued = await call(socket, 'credentials.add', request, 'test')
   if ('error' in issued) throw new Error(issued.error.message)
   const broker = { mqttPort, caPath: join(home, 'certs', 'ca.pem') }
-  const publisher = await connectPublisher(t, broker, issued.result as Issued, institution)
+  const enter = async () => {
+    const publisher = await connectPublisher(t, broker, issued.result as Issued, institution)
+    return { publisher, logs: (count: number) => logs(publisher, count) }
+  }
 
   return {
-    publisher,
+    ...(await enter()),
 
-    /** Makes the node log `count` lines, with invalid events. */
-    async logs(count: number): Promise<void> {
-      const { client, received } = publisher
-      for (let rest = count; rest > 0; rest -= 500) {
-        const wanted = received.all.length + Math.min(rest, 500)
-        for (let sent = received.all.length; sent < wanted; sent++) {
-          client.publish(`inbox/${institution}`, 'not JSON')
-        }
-        await received.until(() => received.all.length >= wanted)
-      }
-    },
+    /** Connects another publisher. */
+    enter,
 
     /** Reads the log up to the first line that passes, and returns that line. */
     async read(passes: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
@@ -196,5 +214,19 @@ async function accepts(port: number): Promise<boolean> {
     return false
   } finally {
     socket.destroy()
+  }
+}
+
+/** Makes the node log `count` lines, with invalid events. */
+async function logs(
+  { client, received }: Awaited<ReturnType<typeof connectPublisher>>,
+  count: number,
+): Promise<void> {
+  for (let rest = count; rest > 0; rest -= 500) {
+    const wanted = received.all.length + Math.min(rest, 500)
+    for (let sent = received.all.length; sent < wanted; sent++) {
+      client.publish(`inbox/${institution}`, 'not JSON')
+    }
+    await received.until(() => received.all.length >= wanted)
   }
 }
