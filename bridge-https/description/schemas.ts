@@ -131,6 +131,16 @@ export const Topic = Type.Object(
   { $id: 'Topic', title: 'Topic', examples: [examples.topic] },
 )
 
+/** Which events a webhook gets, and how: what was asked for is shown again. */
+const deliveryFields = {
+  livestreams: Type.Optional(livestreams),
+  kinds: Type.Optional(kinds),
+  types: Type.Optional(types),
+  maxAge: Type.Optional(maxAge),
+  delay: Type.Optional(delay),
+  ordering: Type.Optional(ordering),
+}
+
 export type SubscribeBody = Static<typeof SubscribeBody>
 export const SubscribeBody = Type.Object(
   {
@@ -147,12 +157,7 @@ export const SubscribeBody = Type.Object(
         'an earlier instant: the webhook begins with the events that were accepted from then on, as far as the hub still has them. Without it, with what is accepted from now on',
       ),
     ),
-    livestreams: Type.Optional(livestreams),
-    kinds: Type.Optional(kinds),
-    types: Type.Optional(types),
-    maxAge: Type.Optional(maxAge),
-    delay: Type.Optional(delay),
-    ordering: Type.Optional(ordering),
+    ...deliveryFields,
   },
   {
     examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth, examples.subscribeAll],
@@ -173,12 +178,7 @@ export const Subscription = Type.Object(
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
     from: Type.Optional(instant('When the events that it began with were accepted, as asked for')),
-    livestreams: Type.Optional(livestreams),
-    kinds: Type.Optional(kinds),
-    types: Type.Optional(types),
-    maxAge: Type.Optional(maxAge),
-    delay: Type.Optional(delay),
-    ordering: Type.Optional(ordering),
+    ...deliveryFields,
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',
