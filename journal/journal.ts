@@ -13,13 +13,17 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 const recentCount = 1_000
 /** A map is also full at this many bytes of payloads, even with fewer messages. */
 const recentBytes = 4 * 1024 * 1024
+/** The same for messages that were read from the store: all sessions that return to a node read those of some minutes. */
+const readAgainCount = 4_000
 /** The positions of this many reports stay in memory: some seconds at the highest rate. */
 const recentReportCount = 65_536
 /** A message further ahead of the clock than this has a wrong time, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
 /** Opens the journal: every accepted message once, in the order of acceptance. Readers keep their own positions. */
 export async function openJournal(store: Store) {
-  const recent = createRecent()
+  const readAgain = createRecent(readAgainCount)
+  // What was read again makes room in time: sessions that return together do so within seconds.
+  const recent = createRecent(recentCount, readAgain.clear)
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry, bytes: number) => void>()
   /** The last position that this node knows of. */
@@ -30,7 +34,7 @@ export async function openJournal(store: Store) {
   let newestAt = await lastAt(store)
   store.onOthers(journalPrefix, (change) => {
     if ('tell' in change) return
-    if ('del' in change) return recent.forget(positionIn(change.del))
+    if ('del' in change) return forget(positionIn(change.del))
     const { entry, sharedWith } = readEntry(positionIn(change.put), change.value)
     const whole =
       sharedWith === undefined ? entry : withPayloadOf(entry, recent.get(entry.position - sharedWith))
@@ -85,19 +89,19 @@ export async function openJournal(store: Store) {
     },
 
     /** Reads messages by their positions, and index entries by stream and topic. */
-    ...createJournalReading(store, { get: recent.get, keep: keepAgain }),
+    ...createJournalReading(store, { get: inMemory, keep: keepAgain }),
 
     /** References of queue items to their messages, which wait for a webhook or plugin target. */
     neededByQueues: createReferenceCounts(),
 
     /** The message at a position, if it is still in memory. */
-    recent: (position: number): Entry | undefined => recent.get(position),
+    recent: inMemory,
 
     /** Finds the reports after a position, among the newest: see `createRecentReports`. */
     reportsAfter: reports.after,
 
     /** Drops the message at a position from memory, after its removal from the store. */
-    forget: recent.forget,
+    forget,
   }
 
   /**
@@ -109,12 +113,18 @@ export async function openJournal(store: Store) {
     return newestAt
   }
 
-  /**
-   * Keeps a message that was read from the store, if it is one of the newest. After a crash, all sessions that return
-   * read the same messages. Below `floor`, the message may be removed meanwhile.
-   */
+  /** Keeps a message that was read from the store. Below `floor`, the message may be removed meanwhile. */
   function keepAgain(entry: Entry): void {
-    if (entry.position >= Math.max(floor, head - recentCount)) recent.keep(entry)
+    if (entry.position >= floor) readAgain.keep(entry)
+  }
+
+  function inMemory(position: number): Entry | undefined {
+    return recent.get(position) ?? readAgain.get(position)
+  }
+
+  function forget(position: number): void {
+    recent.forget(position)
+    readAgain.forget(position)
   }
 
   function take(entry: Entry, bytes: number): void {
@@ -135,7 +145,7 @@ async function lastAt(store: Store): Promise<number> {
  * The newest messages, in two maps. When `current` is full, it becomes `former`, and the old `former` is dropped. In a
  * single map, finding the oldest entry would mean stepping over all deleted ones.
  */
-function createRecent() {
+function createRecent(mostCount: number, onFull = () => {}) {
   let current = new Map<number, Entry>()
   let former = new Map<number, Entry>()
   /** Bytes of the payloads in `current`. */
@@ -148,15 +158,21 @@ function createRecent() {
       current.delete(position)
       former.delete(position)
     },
+    clear(): void {
+      current = new Map()
+      former = new Map()
+      bytes = 0
+    },
     keep(entry: Entry): void {
       const { payload, refused, position } = entry
       // A shared payload counts once. Otherwise the last messages of an event could push the first ones out.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
-      if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {
+      if (current.size >= mostCount || (own > 0 && bytes >= recentBytes)) {
         former = current
         current = new Map()
         bytes = 0
+        onFull()
       }
       bytes += own
       current.set(position, entry)

@@ -1,3 +1,4 @@
+import { createLocks } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
 import {
   type Entry,
@@ -15,6 +16,8 @@ const pageBytes = 256 * 1024
 const readAtOnce = 10
 /** This many entries of an index are read together. */
 const indexPage = 500
+/** This many messages are read from the store together, for all readers. */
+const readAhead = 500
 
 /** The newest messages in memory. */
 interface Recent {
@@ -25,6 +28,12 @@ interface Recent {
 
 /** Reads the journal, from memory where it can. */
 export function createJournalReading(store: Store, recent: Recent) {
+  /**
+   * Readers ask the store one after the other. Sessions that return together want the same messages: the first reader
+   * brings them into memory. Thousands of answers at once would also come too late, and would be asked for again.
+   */
+  const reading = createLocks()
+
   return {
     /** The message at a position. Undefined: the journal no longer has it. */
     get,
@@ -72,32 +81,41 @@ export function createJournalReading(store: Store, recent: Recent) {
      * Reads the messages after position `after`, up to position `upTo`. Stops at `count` messages, or when a page is
      * full. The returned `upTo`: the result is complete up to there.
      */
-    async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
-      const entries: Entry[] = []
-      let bytes = 0
-      const isFull = () => entries.length === count || bytes >= pageBytes
-      const take = (entry: Entry) => {
-        entries.push(entry)
-        bytes += entry.payload.length
-      }
-      for (let position = after + 1; position <= upTo && !isFull(); position++) {
-        const entry = recent.get(position)
-        if (!entry) break
-        take(entry)
-      }
-      const from = entries.at(-1)?.position ?? after
-      if (from >= upTo) return { entries, upTo }
-      if (isFull()) return { entries, upTo: from }
-      const stored = { from: keyPart(from + 1), before: keyPart(upTo + 1) }
-      for await (const [key, value] of store.range(journalPrefix, stored)) {
-        if (isFull()) return { entries, upTo: positionIn(key) - 1 }
-        const entry = await withPayload(positionIn(key), value)
-        if (!entry) continue
-        recent.keep(entry)
-        take(entry)
-      }
-      return { entries, upTo }
+    async read(after: number, upTo: number, count: number): Promise<Page> {
+      return (
+        readMemory(after, upTo, count) ??
+        reading.hold('', async () => readMemory(after, upTo, count) ?? readStore(after, upTo, count))
+      )
     },
+  }
+
+  /** Undefined: the next message is not in memory. */
+  function readMemory(after: number, upTo: number, count: number): Page | undefined {
+    const page = createPage(after, upTo, count)
+    for (let position = after + 1; position <= upTo; position++) {
+      const entry = recent.get(position)
+      if (!entry || !page.take(entry)) break
+    }
+    return after >= upTo || page.entries.length > 0 ? page.end() : undefined
+  }
+
+  async function readStore(after: number, upTo: number, most: number): Promise<Page> {
+    const page = createPage(after, upTo, most)
+    const stored = { from: keyPart(after + 1), before: keyPart(upTo + 1), most: readAhead }
+    let isFull = false
+    let bytes = 0
+    let count = 0
+    let last = after
+    for await (const [key, value] of store.range(journalPrefix, stored)) {
+      last = positionIn(key)
+      const entry = await withPayload(last, value)
+      if (entry) recent.keep(entry)
+      if (entry && !isFull) isFull = !page.take(entry)
+      bytes += entry?.payload.length ?? 0
+      if (++count === readAhead || bytes >= pageBytes)
+        return isFull ? page.end() : { ...page.end(), upTo: last }
+    }
+    return isFull ? page.end() : { ...page.end(), upTo }
   }
 
   async function get(position: number): Promise<Entry | undefined> {
@@ -143,4 +161,27 @@ export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | u
 
 function keyPart(position: number): string {
   return journalKey(position).slice(journalPrefix.length)
+}
+
+interface Page {
+  entries: Entry[]
+  upTo: number
+}
+
+/** A page of the messages after a position. */
+function createPage(after: number, upTo: number, count: number) {
+  const entries: Entry[] = []
+  let bytes = 0
+  return {
+    entries,
+    /** False: the page is full, and has not taken the message. */
+    take(entry: Entry): boolean {
+      if (entries.length === count || bytes >= pageBytes) return false
+      entries.push(entry)
+      bytes += entry.payload.length
+      return true
+    },
+    /** The page, complete up to its last message. */
+    end: (): Page => ({ entries, upTo: entries.at(-1)?.position ?? Math.min(after, upTo) }),
+  }
 }

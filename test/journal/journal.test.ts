@@ -70,6 +70,52 @@ t.test('a message that was read again keeps no other bytes of the store in memor
   t.equal(journal.recent(1)?.payload, journal.recent(2)?.payload, 'a shared payload is there once')
 })
 
+t.test('sessions that return together read the store once', async (t) => {
+  const { store } = createMemoryStore()
+  const before = await openJournal(store)
+  const total = 3_000
+  for (let position = 1; position <= total; position++) {
+    const message = {
+      topic: 'a',
+      payload: Buffer.from('x'),
+      qos: 1 as const,
+      queue: { keep: 'every' as const },
+    }
+    await store.commit(before.append([message], position).changes)
+  }
+  let reads = 0
+  let atOnce = 0
+  let mostAtOnce = 0
+  const journal = await openJournal({
+    ...store,
+    async *range(...of) {
+      reads++
+      mostAtOnce = Math.max(mostAtOnce, ++atOnce)
+      try {
+        // Redis answers later.
+        await new Promise(setImmediate)
+        yield* store.range(...of)
+      } finally {
+        atOnce--
+      }
+    },
+  })
+  const readAll = async () => {
+    const found: number[] = []
+    for (let upTo = 0; upTo < total; ) {
+      const page = await journal.read(upTo, total, 50)
+      found.push(...page.entries.map(({ position }) => position))
+      upTo = page.upTo
+    }
+    return found
+  }
+  const each = await Promise.all(Array.from({ length: 100 }, readAll))
+  const all = Array.from({ length: total }, (_, index) => index + 1)
+  for (const found of each) t.same(found, all)
+  t.ok(reads <= 10, `${reads} reads`)
+  t.equal(mostAtOnce, 1)
+})
+
 t.test('the newest reports behind a position, and how many more there were', async (t) => {
   const { reports, decide } = noteReports(0)
   for (let position = 1; position <= 10; position++) decide(position, position % 2 === 0)
