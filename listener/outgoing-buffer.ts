@@ -66,10 +66,10 @@ export class OutgoingBuffer {
   }
 
   #hasRoom(bytes: number): boolean {
-    if (!this.#socket.writable) return true // the peer is gone: `write` discards the packet
     const waiting = this.#socket.writableLength
     // An empty buffer takes a packet of any size. Otherwise a message above the limit could never be sent.
-    return waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes
+    if (waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes) return true
+    return !this.#socket.writable // the peer is gone: `write` discards the packet
   }
 
   /** Writes a packet that the buffer accepts. `isLent`: the caller may change the bytes afterwards. */
