@@ -182,6 +182,7 @@ t.test('a user sets and removes the contact of the institution in the console', 
   await page.getByRole('button', { name: 'Remove' }).click()
   await dialog.getByText(`${email} gets no more mails, and is forgotten.`).waitFor()
   await dialog.getByRole('button', { name: 'Remove' }).click()
+  await dialog.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: 'Remove' }).waitFor({ state: 'detached' })
   t.same(await states(), [])
   t.same(problems, [])

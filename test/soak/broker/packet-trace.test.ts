@@ -187,6 +187,8 @@ t.test('a node that closes waits for no trace, and shows the last packets', asyn
   const followed = await followPackets(t, hub, 'player')
   const whole = hub.ask<TraceLine[]>('trace', { clientId: 'player', for: 20, whole: true })
   await hub.until(async () => (await hub.ask<object[]>('audit')).length === 2)
+  // The audit log has a trace before it begins. Its entries are written in turn: behind this one, `whole` has begun.
+  await hub.ask('trace', { clientId: 'other', for: 0.1, whole: true })
   await connect(t, hub, login, { clientId: 'player' })
   await hub.close()
   for (const lines of [followed.lines, await whole])
