@@ -1,7 +1,7 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Session } from './session/session.ts'
+import { receivingOf, type Session } from './session/session.ts'
 import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
 export type Incoming = ReturnType<typeof createIncoming>
@@ -23,11 +23,13 @@ export function createIncoming(parts: {
      * Whether the hub accepts an earlier PUBLISH with this packet identifier that still waits for PUBREL. A promise:
      * the commit of that PUBLISH is under way. Undefined: no such PUBLISH waits.
      */
-    find({ incoming, processing }: Session, packetId: number): true | Promise<boolean> | undefined {
-      return incoming.has(packetId) ? true : processing.get(packetId)
+    find({ receiving }: Session, packetId: number): true | Promise<boolean> | undefined {
+      return receiving?.incoming.has(packetId) ? true : receiving?.processing.get(packetId)
     },
 
-    hasRoom: ({ incoming, processing }: Session): boolean => incoming.size + processing.size < window,
+    hasRoom({ receiving }: Session): boolean {
+      return !receiving || receiving.incoming.size + receiving.processing.size < window
+    },
 
     /** The changes to store with a message. A clean session ends with its connection, and stores none. */
     changes: (session: Session, packetId: number): readonly Change[] =>
@@ -35,13 +37,14 @@ export function createIncoming(parts: {
 
     /** Notes a new message whose commit is under way. Resolves with whether the message is accepted. */
     async add(session: Session, packetId: number, accepted: Promise<boolean>): Promise<boolean> {
-      session.processing.set(packetId, accepted)
+      const { incoming, processing } = receivingOf(session)
+      processing.set(packetId, accepted)
       try {
         const isAccepted = await accepted
-        if (isAccepted) session.incoming.add(packetId)
+        if (isAccepted) incoming.add(packetId)
         return isAccepted
       } finally {
-        session.processing.delete(packetId)
+        processing.delete(packetId)
       }
     },
 
@@ -50,12 +53,12 @@ export function createIncoming(parts: {
      * identifier for a new message. An unknown identifier is released already. False: the store has failed.
      */
     async release(session: Session, packetId: number): Promise<boolean> {
-      const { clientId, clean } = session
-      await session.processing.get(packetId)?.catch(() => undefined)
-      if (!session.incoming.has(packetId)) return true
+      const { clientId, clean, receiving } = session
+      await receiving?.processing.get(packetId)?.catch(() => undefined)
+      if (!receiving?.incoming.has(packetId)) return true
       try {
         if (!clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
-        session.incoming.delete(packetId)
+        receiving.incoming.delete(packetId)
         return true
       } catch (error) {
         metrics.storeFailures.inc()

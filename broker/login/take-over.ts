@@ -31,7 +31,7 @@ export function createTakeOver(parts: {
     const session = local.connected(clientId)
     // The asking node may not know this client and its permissions yet (design.md §5).
     if (session && session.permission !== permission) return 'foreign'
-    const processing = [...(session?.processing.values() ?? [])]
+    const processing = [...(session?.receiving?.processing.values() ?? [])]
     await takeOverHere(clientId)
     // This node answers only when the QoS 2 messages under way are settled. If the client repeats such a message, the
     // asking node must find it stored.

@@ -87,9 +87,10 @@ export function createLocalSessions(routes: Routes, bridges: Bridges, hubTime: H
    * recognise the message.
    */
   async function keepReceiving(session: Session): Promise<void> {
-    if (session.processing.size === 0) return
+    const { receiving } = session
+    if (!receiving || receiving.processing.size === 0) return
     storingIncoming.set(session.clientId, session)
-    await Promise.allSettled(session.processing.values())
+    await Promise.allSettled(receiving.processing.values())
     if (storingIncoming.get(session.clientId) === session) storingIncoming.delete(session.clientId)
   }
 }

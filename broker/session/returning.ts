@@ -11,7 +11,7 @@ import { termsOf } from './choice.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
 import type { Progress } from './progress.ts'
 import type { ReturnTurns } from './return-turns.ts'
-import { createSession, packetIdOf, type Session, type SessionBounds } from './session.ts'
+import { createSession, packetIdOf, receivingOf, type Session, type SessionBounds } from './session.ts'
 import { fromStored, incomingPrefix, type SessionRecord } from './session-record.ts'
 
 export type Returning = ReturnType<typeof createReturning>
@@ -53,7 +53,7 @@ export function createReturning(parts: {
     /** Makes the session of a client that logs in. `left`: the client's entry in `storingIncoming` of `local-sessions.ts`. */
     open(login: Login, record: SessionRecord | undefined, left: Session | undefined): Session {
       const createdAt = record?.createdAt ?? clock()
-      const receiving = record && left?.createdAt === createdAt ? left : undefined
+      const receiving = record && left?.createdAt === createdAt ? left.receiving : undefined
       const session = createSession({ ...login, createdAt, receiving })
       // The place in the record must stay as it is until `bringBack` ends.
       session.upTo = record?.upTo ?? journal.head()
@@ -120,10 +120,11 @@ export function createReturning(parts: {
     return { dropped, superseded: chosen.missing, denials }
   }
 
-  async function readIncoming({ clientId, createdAt, incoming }: Session): Promise<void> {
-    const prefix = incomingPrefix(clientId)
+  async function readIncoming(session: Session): Promise<void> {
+    const prefix = incomingPrefix(session.clientId)
     for await (const [key, value] of store.range(prefix)) {
-      if (value.toString() === String(createdAt)) incoming.add(Number(key.slice(prefix.length)))
+      if (value.toString() === String(session.createdAt))
+        receivingOf(session).incoming.add(Number(key.slice(prefix.length)))
     }
   }
 

@@ -37,13 +37,8 @@ export interface Session {
   outgoing: OutgoingBuffer | undefined
   /** The messages in flight to the client, by packet identifier. */
   readonly inFlight: InFlight
-  /** Packet identifiers of received QoS 2 messages that wait for PUBREL. */
-  readonly incoming: Set<number>
-  /**
-   * Received QoS 2 messages that this node is storing, by packet identifier. A repetition after a reconnect must not be
-   * stored as a second message.
-   */
-  readonly processing: Map<number, Promise<boolean>>
+  /** The QoS 2 messages that the client has sent. Undefined until the first one. */
+  receiving: Receiving | undefined
   lastPacketId: number
   /**
    * Position in the journal. Up to here, the session is owed only `inFlight` and `backlog`. A live session has got
@@ -95,6 +90,20 @@ export interface SessionBounds {
   maxInFlight: number
 }
 
+/** The QoS 2 messages that a client has sent, by packet identifier. */
+export interface Receiving {
+  /** Those that wait for PUBREL. */
+  readonly incoming: Set<number>
+  /** Those that this node is storing. A repetition after a reconnect must not be stored as a second message. */
+  readonly processing: Map<number, Promise<boolean>>
+}
+
+/** What a session keeps of the QoS 2 messages of its client. Most clients never send one. */
+export function receivingOf(session: Session): Receiving {
+  session.receiving ??= { incoming: new Set(), processing: new Map() }
+  return session.receiving
+}
+
 /** Tests set smaller numbers, to reach these bounds with fewer messages. */
 export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 }
 
@@ -105,8 +114,8 @@ export function createSession(of: {
   principal: Principal
   createdAt: number
   connection: MqttConnection | undefined
-  /** The client's entry in `storingIncoming` of `local-sessions.ts`, if there is one. */
-  receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
+  /** That of the client's entry in `storingIncoming` of `local-sessions.ts`, if there is one. */
+  receiving?: Receiving | undefined
 }): Session {
   // All fields in one order give all sessions one hidden class in V8. The fields that each delivery reads come first,
   // together in memory.
@@ -128,8 +137,7 @@ export function createSession(of: {
     storedUpTo: undefined,
     state: 'claiming',
     connection: of.connection,
-    incoming: of.receiving?.incoming ?? new Set(),
-    processing: of.receiving?.processing ?? new Map(),
+    receiving: of.receiving,
     backlog: [],
     replay: undefined,
     hasSentQos2: false,
