@@ -54,7 +54,9 @@ t.test(`${runs} requests from the description find nothing that it does not allo
 
   const passwords = description.operations.filter(({ path }) => path === '/auth/login')
   const operations = description.operations.filter((operation) => !passwords.includes(operation))
-  await search(operations, runs - 50)
+  // By chance alone, one of the many that are picked rarely would be left out now and then.
+  for (const operation of operations) await search([operation], 1)
+  await search(operations, runs - 50 - operations.length)
   // 50 requests are enough to see all answers of the log-in.
   await search(passwords, 50)
 
