@@ -3,7 +3,7 @@ interface Goal {
   /** What is compared. */
   row: string
   goal: string
-  /** What was measured last, on a quiet machine. */
+  /** The figure that was measured last. */
   measured: string
   /** The arguments of `npm run bench --`. `COMMIT` stands for the commit before. */
   command: string

@@ -3,7 +3,7 @@ import t from 'tap'
 import { followLog } from '../../../store/redis/log.ts'
 import { keysOf } from '../../../store/redis/script.ts'
 
-/** A reader from the beginning of the log, whose changes nobody wants. */
+/** Settings of a reader that begins at the first entry and ignores all changes. */
 const fromTheBeginning = {
   keys: keysOf('hub:test'),
   node: 'a',
