@@ -119,5 +119,6 @@ function exampleOf(schema: TSchema): unknown {
     return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field)]))
   }
   if (type === 'array') return [exampleOf(items)]
-  return { string: '…', integer: 0, number: 0, boolean: true, null: null, object: {} }[String(type)] ?? {}
+  if (type === 'null') return null
+  return { string: '…', integer: 0, number: 0, boolean: true, object: {} }[String(type)] ?? {}
 }

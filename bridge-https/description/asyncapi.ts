@@ -3,6 +3,7 @@ import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/t
 import { websocketPath } from '../request.ts'
 import { Feedback } from './history-schemas.ts'
 import { components, portable } from './openapi.ts'
+import { receivedName, receivedSchemas } from './received-schemas.ts'
 
 /** Describes the MQTT side as AsyncAPI 3.0, with permissions by role and channel (service.md §4.2). */
 export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
@@ -26,7 +27,7 @@ export function describeMqtt(about: { version: string; publicUrl: string; mqttPo
     operations,
     components: {
       messages,
-      schemas: components([...eventSchemas, Feedback]),
+      schemas: components([...eventSchemas, ...receivedSchemas, Feedback]),
       securitySchemes: {
         credential: { type: 'userPassword', description: 'A credential made by the operator' },
       },
@@ -46,14 +47,17 @@ export function describeMqtt(about: { version: string; publicUrl: string; mqttPo
 const institution = { description: 'URN of an institution, `urn:org:institution:<id>`' }
 const livestream = { description: 'URN of a livestream, `urn:org:permanent-livestream:<id>`' }
 
-/** The event kinds, each with the name of its AsyncAPI message, such as `trackPlaying`. */
-const kinds = eventKinds.map((kind) => ({
-  ...kind,
-  message: kind.suffix.replace(/\/(.)/g, (_, letter: string) => letter.toUpperCase()),
-}))
+/** The event kinds, each with the names of its AsyncAPI messages, such as `trackPlaying` and `receivedTrackPlaying`. */
+const kinds = eventKinds.map((kind) => {
+  const message = kind.suffix.replace(/\/(.)/g, (_, letter: string) => letter.toUpperCase())
+  return { ...kind, message, received: `received${capital(message)}` }
+})
 
 const messages = Object.fromEntries([
-  ...kinds.map(({ name, message, schema }) => [message, { name, title: name, payload: portable(schema) }]),
+  ...kinds.flatMap(({ name, message, received, schema }) => [
+    [message, { name, title: name, payload: portable(schema) }],
+    [received, { name, title: name, payload: portable({ $ref: receivedName(schema) }) }],
+  ]),
   ['feedback', { name: 'feedback', title: 'What became of an event', payload: portable(Feedback) }],
 ])
 
@@ -128,7 +132,7 @@ const channels = {
         address: radioTopic('{livestreamId}', kind),
         description: 'Valid events of a livestream. The newest is retained.',
         parameters: { livestreamId: livestream },
-        messages: refs([kind.message]),
+        messages: refs([kind.received]),
         'x-acl': acl.radio,
       },
     ]),

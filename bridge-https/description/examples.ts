@@ -9,7 +9,7 @@ const institutionId = 'urn:org:institution:75b657fb49856f7b'
 const topicName = `de.org.hub.test.${encodeURIComponent(livestreamId)}`
 const topicPath = `projects/hub/topics/${topicName}`
 const subscriptionName = 'de.org.hub.subscription.61cea251-37a7-44cf-a006-3cab4b6a07ae'
-const messageId = '505315548641748030472978432'
+export const messageId = '505315548641748030472978432'
 const token = 'eyJhbGciOiJSUzI1NiIsInR5cCI6ImF0K2p3dCJ9.eyJzdWIiOiIyYWU5NDBjMiJ9.c2lnbmF0dXJl'
 const refreshToken = 'eyJhbGciOiJSUzI1NiIsInR5cCI6InJ0K2p3dCJ9.eyJzdWIiOiIyYWU5NDBjMiJ9.c2lnbmF0dXJl'
 

@@ -221,6 +221,7 @@ function schemasFor(paths: object): Record<string, unknown> {
   return { ...Object.fromEntries(Object.entries(ofEvents).filter(([name]) => named.has(name))), ...ofDoor }
 }
 
-function idOf(schema: object): string | undefined {
+/** The name of a schema that others refer to. */
+export function idOf(schema: object): string | undefined {
   return '$id' in schema && typeof schema.$id === 'string' ? schema.$id : undefined
 }

@@ -92,6 +92,8 @@ t.test('the description has an example of every body, and names the headers of a
         const isRefusal = status === '429' || (status === '503' && !healthChecks.includes(path))
         t.equal(headers.includes('Retry-After'), isRefusal, `${method} ${path} ${status}`)
         t.equal(headers.includes('WWW-Authenticate'), status === '401', `${method} ${path} ${status}`)
+        const { schema: answer } = object(object(object(response).content)['application/json'])
+        if (object(answer).examples) checkExamples(object(answer), `${method} ${path} ${status}`)
       }
     }
   }
