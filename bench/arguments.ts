@@ -8,6 +8,8 @@ export interface Arguments {
   peers: string[]
   /** The commit whose node is measured beside the hub. */
   before: string | undefined
+  /** The Node.js that runs this node. */
+  node: string | undefined
   /** The parts of a scenario to measure. Empty: all parts. */
   only: string[]
   json: boolean
@@ -24,6 +26,7 @@ export function readArguments(args: readonly string[]): Arguments | { problem: s
     runs: [],
     peers: [],
     before: undefined,
+    node: undefined,
     only: [],
     json: false,
     page: false,
@@ -42,9 +45,11 @@ export function readArguments(args: readonly string[]): Arguments | { problem: s
       if (flag === 'peers') asked.peers = value.split(',')
       else if (flag === 'only') asked.only = value.split(',')
       else if (flag === 'before') asked.before = value
+      else if (flag === 'node') asked.node = value
       else told[flag] = value.split(',').map(Number)
     }
   }
+  if (asked.node !== undefined && asked.before === undefined) return { problem: '--node needs --before' }
   const unknownPeer = asked.peers.find((peer) => !Object.hasOwn(systems, peer))
   if (unknownPeer !== undefined) return { problem: `--peers ${unknownPeer} is unknown` }
   for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
@@ -72,5 +77,5 @@ export function usageText(): string {
     if (parts) flags.push(`--only ${Object.keys(parts).join(',')}`)
     return `  ${name.padEnd(14)}${flags.join(' ')}`
   })
-  return `npm run bench -- [SCENARIO …] [--json] [--page] [--before COMMIT]\n${lines.join('\n')}\n`
+  return `npm run bench -- [SCENARIO …] [--json] [--page] [--before COMMIT [--node PATH]]\n${lines.join('\n')}\n`
 }

@@ -1,4 +1,4 @@
-import { readArguments, usageText } from './arguments.ts'
+import { type Arguments, readArguments, usageText } from './arguments.ts'
 import { buildCommit } from './before.ts'
 import type { Build } from './node.ts'
 import { machine, summarize, toTables, writePage } from './report.ts'
@@ -12,7 +12,7 @@ if ('problem' in asked) {
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)
 }
-const before = await buildBefore(asked.before)
+const before = await buildBefore(asked)
 const results: Record<string, unknown> = {}
 for (const { name, scenario, options } of asked.runs) {
   say(name)
@@ -28,11 +28,11 @@ for (const { name, scenario, options } of asked.runs) {
 }
 if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
 
-async function buildBefore(revision: string | undefined): Promise<Build | undefined> {
+async function buildBefore({ before: revision, node: runtime }: Arguments): Promise<Build | undefined> {
   if (revision === undefined) return undefined
   say(`builds ${revision}`)
   try {
-    return await buildCommit(revision)
+    return { ...(await buildCommit(revision)), runtime }
   } catch (error) {
     say(error instanceof Error ? error.message : String(error))
     process.exit(1)

@@ -16,10 +16,12 @@ import { askable, countingOf, profiling, usageOf } from './child.ts'
 /** The V8 options of `npm start`. */
 export const v8Options = v8OptionsOf(root)
 
-/** A compiled node: its program, and the project folder with the options to start it with. */
+/** A compiled node: its program, the project folder with the options to start it with, and the Node.js that runs it. */
 export interface Build {
   server: string
   project: string
+  /** By default the Node.js of the bench. */
+  runtime?: string | undefined
 }
 
 /** Longest wait until a node is ready, milliseconds. */
@@ -44,10 +46,17 @@ export async function startNode(
   env: Record<string, string> = {},
   { command = [], alone = false, build }: NodeStart = {},
 ) {
-  const { server, project } = build ?? { server: await compiledServer(), project: root }
+  const {
+    server,
+    project,
+    runtime = process.execPath,
+  }: Build = build ?? {
+    server: await compiledServer(),
+    project: root,
+  }
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const options = [...v8OptionsOf(project), ...(alone ? [] : askable), ...profiling('server')]
-  const node = [process.execPath, ...options, server]
+  const node = [runtime, ...options, server]
   const [program = '', ...args] = [...command, ...node]
   const variables = { HUB_DATA_DIR: join(home, 'data'), ...env }
   // Making a key takes a third of a second. A node of another commit may store keys in another way.

@@ -70,7 +70,8 @@ t.test(
   'a scenario ends by itself and prints one JSON value, also with the node of another commit',
   async (t) => {
     const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
-    const options = ['latency', ...short, '--peers', 'hub,aedes', '--before', 'HEAD', '--json']
+    const other = ['--before', 'HEAD', '--node', process.execPath]
+    const options = ['latency', ...short, '--peers', 'hub,aedes', ...other, '--json']
     const { machine, results } = JSON.parse((await bench(...options)).stdout)
     t.match(machine, { cpu: String, memory: String, versions: /^Node / })
     const { rows } = results.latency
@@ -109,8 +110,9 @@ t.test('nodes: what an event and a client cost the other node', async (t) => {
   for (const { figures } of rows) t.ok(figures.commands > 0)
 })
 
-t.test('--before says why a commit cannot be measured', async (t) => {
+t.test('--before says why a commit cannot be measured, and --node needs it', async (t) => {
   await t.rejects(bench('latency', '--before', 'no-such-commit'), { code: 1, stderr: /no-such-commit/ })
+  await t.rejects(bench('latency', '--node', process.execPath), { code: 2, stderr: /--node needs --before/ })
 })
 
 t.test('sessions: five comparisons, each kind beside the one that it is measured by', async (t) => {
