@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream'
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
 import { publishWriter } from './publish-writer.ts'
+import { addressOf } from './url.ts'
 
 /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
 const answerMs = 20_000
@@ -65,7 +66,8 @@ export interface Link {
  */
 export function openLink({ url, login, filters, qos, ...options }: LinkOptions, events: LinkEvents): Link {
   const patienceMs = options.answerMs ?? answerMs
-  const client = mqtt.connect(url, {
+  const client = mqtt.connect({
+    ...addressOf(url),
     ...login,
     protocolVersion: 4,
     reconnectPeriod: 0,
