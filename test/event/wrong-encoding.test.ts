@@ -3,11 +3,22 @@ import { isWronglyDecoded } from '../../event/wrong-encoding.ts'
 
 /* Right texts that do not warn are in `test/event/warnings.test.ts`. */
 
+/**
+ * The characters 80 to 9F of Windows-1252. Unused ones stay as in Latin-1. `TextDecoder` of Node 20 reads all of them as
+ * Latin-1.
+ */
+const ofWindows = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
+
+const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 /** `text` as those see it who read its UTF-8 in another encoding. */
 const misread = {
-  'Latin-1': (text: string) => Buffer.from(text).toString('latin1'),
-  'Windows-1252': (text: string) => new TextDecoder('windows-1252').decode(Buffer.from(text)),
+  'Latin-1': latin1,
+  'Windows-1252': (text: string) =>
+    latin1(text).replace(/[\x80-\x9f]/g, (control) => ofWindows[control.charCodeAt(0) - 0x80] ?? ''),
 }
+
+/** In Windows-1252 they become a letter before punctuation, as right texts have it: `Ã–` and `BLÃ…`. */
+const ambiguous = ['Ö', 'BLÅ']
 
 const texts = [
   ...['Küste', 'Björk', 'Motörhead', 'KÖLN', 'BJÖRK', 'MÜLLER', 'Österreich', 'Ärzte', 'ÄÄNI', 'Straße', 'Ö'],
@@ -73,7 +84,10 @@ const texts = [
 
 for (const [encoding, read] of Object.entries(misread)) {
   t.test(`UTF-8 that was read as ${encoding} is recognised`, async (t) => {
-    for (const text of texts) t.ok(isWronglyDecoded(read(text)), `${text}: ${read(text)}`)
+    for (const text of texts) {
+      const isAmbiguous = encoding === 'Windows-1252' && ambiguous.includes(text)
+      t.equal(isWronglyDecoded(read(text)), !isAmbiguous, `${text}: ${read(text)}`)
+    }
     for (const text of texts) t.notOk(isWronglyDecoded(text), text)
   })
 }
