@@ -252,6 +252,8 @@ export function send(
   reply.headers(headers)
   const isMade = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const whole = isMade ? body : JSON.stringify(body)
+  // Fastify sends a HEAD without a body `Content-Length: 0`, which a 304 must not say of the document (RFC 9110 §8.6).
+  if (whole === undefined && reply.request.method === 'HEAD') return reply.send(inPieces(Buffer.alloc(0)))
   if (whole === undefined || Buffer.byteLength(whole) <= pieceBytes) return reply.send(whole)
   const bytes = Buffer.isBuffer(whole) ? whole : Buffer.from(whole)
   const pieces = inPieces(bytes)
