@@ -43,6 +43,8 @@ interface Proxy {
   /** Text of the whole configuration file. */
   configuration(ends: Ends): string
   args(file: string): string[]
+  /** It has no time-outs that the page had to change. */
+  isPatient?: true
 }
 
 const nginxGlobal = (home: string, modules = '') =>
@@ -94,6 +96,19 @@ const httpProxies: Proxy[] = [
     configuration(ends) {
       const block = placed(t, codeBlock(page, 'haproxy', 'option forwardfor'), ends, /(bind ):443/)
       return `global\n    maxconn 100\n${block}`
+    },
+  },
+  {
+    program: 'caddy',
+    debian: 'caddy',
+    isPatient: true,
+    args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
+    configuration(ends) {
+      const block = placed(t, codeBlock(page, 'caddy', 'reverse_proxy'), ends, /^()hub\.example/)
+      const site = `https://${host}:${ends.port} {\n    bind 127.0.0.1\n    tls ${ends.cert} ${ends.key}`
+      // Otherwise it asks for a certificate, listens on more ports, and keeps files in the folder of the user.
+      const global = `admin off\nauto_https off\ndefault_sni ${host}\nstorage file_system ${ends.home}\n`
+      return `{\n${global}servers {\nprotocols h1\n}\n}\n${block.replace(`127.0.0.1:${ends.port} {`, site)}`
     },
   },
 ]
@@ -302,7 +317,7 @@ t.test('a stream comes through at once, stays by its comments, and comes back', 
           const less = whole
             .replaceAll(/(_timeout |timeout (?:client|server) )(?:1h|70s)/g, '$120s')
             .replace('ProxyTimeout 3600', 'ProxyTimeout 20')
-          t.not(less, whole)
+          t.equal(less === whole, proxy.isPatient === true)
           return less
         },
       }
@@ -418,7 +433,9 @@ async function startProxy(
   const ports = { tls: await freePort(), https: await freePort() }
   const file = join(home, 'proxy.conf')
   await writeFile(file, proxy.configuration({ port, ports, hub, home, cert, key }))
-  const child = spawn(proxy.program, proxy.args(file), { stdio: ['ignore', 'ignore', 'pipe'] })
+  // Caddy keeps its configuration there.
+  const env = { ...process.env, XDG_CONFIG_HOME: home }
+  const child = spawn(proxy.program, proxy.args(file), { stdio: ['ignore', 'ignore', 'pipe'], env })
   let output = ''
   child.stderr.on('data', (chunk) => {
     output += chunk
