@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Attempt, WorkItem } from '../queue/work-item.ts'
-import { type AttemptOutcome, isClosed, mostLanes, type TargetOf } from '../target.ts'
+import { type AttemptOutcome, isClosed, mostLanes, type Target, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { signatureHeaders } from './signature.ts'
 import { isSubscriptionName, type PushSubscription } from './subscription.ts'
@@ -25,6 +25,8 @@ export function createPush(parts: {
   clock: () => number
 }) {
   const { subscriptions, post, tokenFor, whyClosed, clock } = parts
+  /** By subscription as it is: one attempt asks several times, and a change makes another object. */
+  const targets = new WeakMap<PushSubscription, Target>()
 
   return {
     targetOf,
@@ -67,8 +69,15 @@ export function createPush(parts: {
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
     const closed = whyClosed()
     if (closed !== undefined) return { closed }
-    const { disabledAt, pausedAt, isBeginning, maxAge, delay, ordering } = subscription
+    const { disabledAt, pausedAt, isBeginning } = subscription
     if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
+    const target = targets.get(subscription) ?? toTarget(subscription)
+    targets.set(subscription, target)
+    return target
+  }
+
+  function toTarget(subscription: PushSubscription): Target {
+    const { maxAge, delay, ordering } = subscription
     return {
       endpoint: new URL(subscription.url).origin,
       owner: subscription.institutionId,

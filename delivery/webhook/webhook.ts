@@ -1,7 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
-import { Agent, type AgentOptions, request } from 'node:https'
+import { Agent, type AgentOptions, type RequestOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext } from 'node:tls'
+import { urlToHttpOptions } from 'node:url'
 import { type CurrentCa, trustBesides } from '../../config/ca-files.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
@@ -23,6 +24,9 @@ const maxHeaderBytes = 16 * 1024
 const idleMs = 4_000
 /** As many as may deliver there at once: a server of many webhooks then needs no new TLS handshakes. */
 const maxIdlePerEndpoint = slots.healthy.perEndpoint
+
+/** Parsed URLs that are kept. */
+const maxAddresses = 10_000
 
 /** Statuses that acknowledge a message (design.md §10). 102 is an interim answer. */
 const acknowledging: ReadonlySet<number> = new Set([102, 200, 201, 202, 204])
@@ -53,6 +57,7 @@ export function createWebhooks(options: {
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
   const settledRequests = new Set<ClientRequest>()
+  const addressOf = createAddresses(allowPrivate)
   let trusted = ca?.()
   let agent = openAgent()
 
@@ -94,12 +99,12 @@ export function createWebhooks(options: {
 
   function send(call: Parameters<Post>[0], deadlineAt: number): Promise<AttemptOutcome | 'stale'> {
     const { body, headers, token, deadlineMs, signal } = call
-    const url = new URL(call.url)
-    const wrong = problemOf(url, { allowPrivate })
-    if (wrong !== undefined) return Promise.resolve(failed(wrong))
+    const to = addressOf(call.url)
+    if ('wrong' in to) return Promise.resolve(failed(to.wrong))
     if (signal.aborted) return Promise.resolve(failed('the hub is stopping'))
     return new Promise((resolve) => {
-      const sent = request(url, {
+      const sent = request({
+        ...to,
         method: 'POST',
         agent: currentAgent(),
         maxHeaderSize: maxHeaderBytes,
@@ -155,6 +160,25 @@ export function createWebhooks(options: {
         sent.destroy()
       }
     })
+  }
+}
+
+/** Where requests for a URL go, or why none may go there. */
+type Address = Pick<RequestOptions, 'hostname' | 'port' | 'path'> | { wrong: string }
+
+/** Returns a function that parses and judges a URL. It does so once for a URL, not at each attempt. */
+function createAddresses(allowPrivate: boolean): (url: string) => Address {
+  const known = new Map<string, Address>()
+  return (url) => {
+    const before = known.get(url)
+    if (before) return before
+    const parsed = new URL(url)
+    const wrong = problemOf(parsed, { allowPrivate })
+    const { hostname, port, path } = urlToHttpOptions(parsed)
+    const address = wrong === undefined ? { hostname, port, path } : { wrong }
+    if (known.size >= maxAddresses) known.clear()
+    known.set(url, address)
+    return address
   }
 }
 
