@@ -99,8 +99,9 @@ export function createWebhooks(options: {
 
   function send(call: Parameters<Post>[0], deadlineAt: number): Promise<AttemptOutcome | 'stale'> {
     const { body, headers, token, deadlineMs, signal } = call
-    const to = addressOf(call.url)
-    if ('wrong' in to) return Promise.resolve(failed(to.wrong))
+    const address = addressOf(call.url)
+    if ('wrong' in address) return Promise.resolve(failed(address.wrong))
+    const { to, host } = address
     if (signal.aborted) return Promise.resolve(failed('the hub is stopping'))
     return new Promise((resolve) => {
       const sent = request({
@@ -108,13 +109,15 @@ export function createWebhooks(options: {
         method: 'POST',
         agent: currentAgent(),
         maxHeaderSize: maxHeaderBytes,
-        headers: {
+        // Of a list, Node checks each field once. It then adds no `host`.
+        headers: Object.entries({
+          host,
           ...headers,
           authorization: `Bearer ${token}`,
           'content-type': 'application/json',
-          'content-length': body.length,
+          'content-length': String(body.length),
           'user-agent': userAgent,
-        },
+        }).flat(),
       })
       const late = () => end(failed(`no answer within ${deadlineMs / 1000} s`))
       const endWait = startDeadline(deadlineAt - performance.now(), late)
@@ -163,19 +166,22 @@ export function createWebhooks(options: {
   }
 }
 
-/** Where requests for a URL go, or why none may go there. */
-type Address = Pick<RequestOptions, 'hostname' | 'port' | 'path'> | { wrong: string }
+/** Where requests for a URL go. `host`: value of their `host` header. */
+interface Address {
+  to: Pick<RequestOptions, 'hostname' | 'port' | 'path'>
+  host: string
+}
 
 /** Returns a function that parses and judges a URL. It does so once for a URL, not at each attempt. */
-function createAddresses(allowPrivate: boolean): (url: string) => Address {
-  const known = new Map<string, Address>()
+function createAddresses(allowPrivate: boolean): (url: string) => Address | { wrong: string } {
+  const known = new Map<string, Address | { wrong: string }>()
   return (url) => {
     const before = known.get(url)
     if (before) return before
     const parsed = new URL(url)
     const wrong = problemOf(parsed, { allowPrivate })
     const { hostname, port, path } = urlToHttpOptions(parsed)
-    const address = wrong === undefined ? { hostname, port, path } : { wrong }
+    const address = wrong === undefined ? { to: { hostname, port, path }, host: parsed.host } : { wrong }
     if (known.size >= maxAddresses) known.clear()
     known.set(url, address)
     return address
