@@ -24,7 +24,7 @@ export function createAttempts(store: Store) {
   return {
     /** The changes that store an attempt. `list` shows the attempt even if the commit fails. */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
-      return added(queue, await logOf(queue), attempt)
+      return added(await logOf(queue), attempt)
     },
 
     /**
@@ -45,9 +45,9 @@ export function createAttempts(store: Store) {
         )
         const before = index < 0 ? undefined : log.stretches[index]
         const line = lineOf(livestreamId, events, before?.attempt.stale, time)
-        if (!before || !line) return line ? added(queue, log, line) : []
+        if (!before || !line) return line ? added(log, line) : []
         log.stretches.splice(index, 1)
-        return [{ del: keyOf(queue, before.sequence) }, ...added(queue, log, line)]
+        return [{ del: keyOf(log, before.sequence) }, ...added(log, line)]
       })
     },
 
@@ -63,22 +63,21 @@ export function createAttempts(store: Store) {
 
     /** The changes that remove all attempts of a queue. */
     async drop(queue: string): Promise<Change[]> {
-      const { tries, stretches } = await logOf(queue)
+      const log = await logOf(queue)
       logs.delete(queue)
-      return [...tries, ...stretches].map(({ sequence }) => ({ del: keyOf(queue, sequence) }))
+      return [...log.tries, ...log.stretches].map(({ sequence }) => ({ del: keyOf(log, sequence) }))
     },
   }
 
-  function added(queue: string, log: AttemptLog, attempt: Attempt): Change[] {
+  function added(log: AttemptLog, attempt: Attempt): Change[] {
     const last = Math.max(log.tries.at(-1)?.sequence ?? 0, log.stretches.at(-1)?.sequence ?? 0)
     const sequence = Math.max(Date.parse(attempt.time), last + 1)
     const [entries, most] = attempt.stale ? [log.stretches, keptStretches] : [log.tries, keptAttempts]
     entries.push({ sequence, attempt })
-    const gone = entries.splice(0, Math.max(0, entries.length - most))
-    return [
-      { put: keyOf(queue, sequence), value: JSON.stringify(attempt) },
-      ...gone.map((entry) => ({ del: keyOf(queue, entry.sequence) })),
-    ]
+    const changes: Change[] = [{ put: keyOf(log, sequence), value: JSON.stringify(attempt) }]
+    if (entries.length <= most) return changes
+    const gone = entries.splice(0, entries.length - most)
+    return [...changes, ...gone.map((entry) => ({ del: keyOf(log, entry.sequence) }))]
   }
 
   function logOf(queue: string): Promise<AttemptLog> {
@@ -91,8 +90,8 @@ export function createAttempts(store: Store) {
   }
 
   async function read(queue: string): Promise<AttemptLog> {
-    const log: AttemptLog = { tries: [], stretches: [] }
-    for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(queue)}/`)) {
+    const log: AttemptLog = { path: `${prefix}${encodeURIComponent(queue)}/`, tries: [], stretches: [] }
+    for await (const [key, value] of store.range(log.path)) {
       const attempt: Attempt = JSON.parse(value.toString())
       const entries = attempt.stale ? log.stretches : log.tries
       entries.push({ sequence: Number(key.split('/')[2]), attempt })
@@ -142,6 +141,8 @@ function lineOf(
 
 /** What is kept of a queue, oldest first: tries to deliver, and stretches of events that were passed over. */
 interface AttemptLog {
+  /** The keys of its records begin with it. */
+  path: string
   tries: AttemptEntry[]
   stretches: AttemptEntry[]
 }
@@ -152,6 +153,6 @@ interface AttemptEntry {
   attempt: Attempt
 }
 
-function keyOf(queue: string, sequence: number): string {
-  return `${prefix}${encodeURIComponent(queue)}/${padded(sequence)}`
+function keyOf({ path }: AttemptLog, sequence: number): string {
+  return path + padded(sequence)
 }

@@ -109,7 +109,8 @@ export function isOvertaken(error: unknown): boolean {
 
 function currentOfEach(queue: Queue, items: readonly WorkItem[]): WorkItem[] {
   const [first] = items
+  if (!first || items.length > 1) return itemsIn(queue, sequencesOf(items))
   // A search for one item is faster than a filter.
-  if (first && items.length === 1) return [currentOf(queue, first) ?? []].flat()
-  return itemsIn(queue, sequencesOf(items))
+  const current = currentOf(queue, first)
+  return current ? [current] : []
 }

@@ -17,7 +17,7 @@ export interface QueueRun {
   running: boolean
   /** The queue or its target may have changed: look again before the run ends. */
   isWoken: boolean
-  timer?: NodeJS.Timeout
+  timer: NodeJS.Timeout | undefined
   /** Somebody asked for a try during an attempt. If the attempt fails, no pause follows. */
   retryAsked: boolean
   /** Failed attempts in a row. */
@@ -37,11 +37,11 @@ export interface QueueRun {
    */
   triedAside: boolean
   /** The item of the next attempt, while it waits for its turn, and of the one under way. */
-  chosen?: WorkItem
+  chosen: WorkItem | undefined
   /** Set while the lane waits for others: the lowest number has waited longest. */
-  waitingSince?: number
+  waitingSince: number | undefined
   /** The item of the attempt under way, until its outcome is stored. */
-  current?: WorkItem
+  current: WorkItem | undefined
 }
 
 /** The item of the next attempt. */
@@ -63,6 +63,7 @@ export function createQueueRun(lane: string): QueueRun {
     lane,
     running: false,
     isWoken: false,
+    timer: undefined,
     retryAsked: false,
     failures: 0,
     notBefore: 0,
@@ -71,6 +72,9 @@ export function createQueueRun(lane: string): QueueRun {
     probing: false,
     probeOnArrival: false,
     triedAside: false,
+    chosen: undefined,
+    waitingSince: undefined,
+    current: undefined,
   }
 }
 

@@ -53,7 +53,7 @@ export function createRuns() {
         (others.length < most &&
           !others.some((other) => shareLivestream(livestreamsOf(other), livestreamsOf(item))))
       if (isFree) {
-        delete run.waitingSince
+        run.waitingSince = undefined
         run.chosen = item
       } else wait(run)
       return isFree

@@ -54,7 +54,7 @@ export function createWorkOff(
       const next = nextItem(run, waiting, clock(), (item) => (before ? waitOf(item, before) : 0))
       if (stopping.aborted) return undefined
       if (waiting.isBlocked) runs.wait(run)
-      else if (!('item' in next)) delete run.waitingSince
+      else if (!('item' in next)) run.waitingSince = undefined
       if (!('item' in next)) return next.at
       if (!(await leases.take(name))) return undefined
       const target = targetOf(name)
@@ -68,8 +68,8 @@ export function createWorkOff(
         try {
           await tryOnce(name, run, next, target)
         } finally {
-          delete run.current
-          delete run.chosen
+          run.current = undefined
+          run.chosen = undefined
           parts.ended(name)
         }
       }
