@@ -22,13 +22,10 @@ export function itemOf(event: HubEvent): Item | undefined {
   const { type, title, artist, isrc, length } = event
   if (typeof title !== 'string' || typeof type !== 'string' || typeof length !== 'number') return undefined
   if (!types.has(type)) return undefined
-  const keys: string[] = []
-  if (typeof isrc === 'string') {
-    const code = isrc.replace(separators, '').toUpperCase()
-    if (isrcForm.test(code)) keys.push(code.slice(-12))
-  }
+  const code = typeof isrc === 'string' ? isrc.replace(separators, '').toUpperCase() : ''
   const [called, by] = [fold(title), typeof artist === 'string' ? fold(artist) : '']
-  if (called !== '' && (by !== '' || type === 'music')) keys.push(`${called}\n${by}`)
+  const names = called !== '' && (by !== '' || type === 'music') ? [`${called}\n${by}`] : []
+  const keys = isrcForm.test(code) ? [code.slice(-12), ...names] : names
   return keys.length > 0 ? { keys, lengthMs: length * 1000 } : undefined
 }
 
@@ -37,7 +34,8 @@ function fold(text: string): string {
   return cut(text, maxText).trim().replace(whiteSpace, ' ').toLowerCase()
 }
 
-const whiteSpace = /\s+/g
+/** All but a single space: most titles have none of it, and nothing is made of them. */
+const whiteSpace = /\s{2,}|[^\S ]/g
 const separators = /[\s\p{Pd}:]/gu
 /** Bounded: the text may be long. */
 const isrcForm = /^(?:ISRC)?[A-Z]{2}[A-Z\d]{3}\d{7}$/
