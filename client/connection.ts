@@ -1,3 +1,4 @@
+import type { Address } from './address.ts'
 import { ClientError, type ErrorCode } from './errors.ts'
 import { isDenial, type Link, type LinkOptions, newClientId, openLink } from './link.ts'
 import { pauseAfter } from './pause.ts'
@@ -13,6 +14,8 @@ export interface ConnectionPlatform {
   reasonOf(problem: Error | undefined): string
   /** Reads what the hub sends, for less than mqtt.js. Pages load no code for it. */
   readAhead?: LinkOptions['readAhead']
+  /** Reads `url`. Pages leave that to mqtt.js. */
+  addressOf?(url: string): Address
 }
 
 export interface ConnectionOptions {
@@ -73,7 +76,7 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
     const current = openLink(
       {
         url,
-        login: { ...credential, clientId, clean },
+        login: { ...platform.addressOf?.(url), ...credential, clientId, clean },
         filters: [filter],
         // With a clean session, reports do not outlive the connection: a PUBACK for each would be for nothing.
         qos: clean ? 0 : 1,

@@ -1,7 +1,6 @@
 import type { Duplex } from 'node:stream'
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
 import { publishWriter } from './publish-writer.ts'
-import { addressOf } from './url.ts'
 
 /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
 const answerMs = 20_000
@@ -32,7 +31,10 @@ const tooLarge = new Error(`a packet of the hub has more than ${maxPacketBytes} 
 export interface LinkOptions {
   /** `mqtts://host:port`, or `wss://host:port/mqtt`. */
   url: string
-  /** User name, password, client id and the like; `clean` false: the session outlives the connection. */
+  /**
+   * User name, password, client id and the like; with `hostname` it says where to connect, and not `url`. `clean` false:
+   * the session outlives the connection.
+   */
   login: IClientOptions
   filters: readonly string[]
   /** Of the subscriptions. */
@@ -66,8 +68,7 @@ export interface Link {
  */
 export function openLink({ url, login, filters, qos, ...options }: LinkOptions, events: LinkEvents): Link {
   const patienceMs = options.answerMs ?? answerMs
-  const client = mqtt.connect({
-    ...addressOf(url),
+  const client = mqtt.connect(login.hostname === undefined ? url : '', {
     ...login,
     protocolVersion: 4,
     reconnectPeriod: 0,

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { addressOf } from './address.ts'
 import { httpTrusting } from './http-node.ts'
 import {
   createPublisherOverHttps,
@@ -17,7 +18,15 @@ import { createWorth } from './worth.ts'
  * wrong option or an outbox that it cannot use.
  */
 export function connectPublisher(options: PublisherOptions): Publisher {
-  return createPublisher(options, { hash: hashOf, reasonOf, readAhead, readCa, openOutbox, createWorth })
+  return createPublisher(options, {
+    hash: hashOf,
+    reasonOf,
+    addressOf,
+    readAhead,
+    readCa,
+    openOutbox,
+    createWorth,
+  })
 }
 
 const hashOf = (text: string) => hash('sha256', text, 'hex').slice(0, 16)

@@ -1,3 +1,4 @@
+import { addressOf } from './address.ts'
 import { httpTrusting } from './http-node.ts'
 import { readCa } from './read-ca.ts'
 import { reasonOf } from './reason.ts'
@@ -8,5 +9,5 @@ import { createSubscriber, type Subscriber, type SubscriberOptions } from './sub
  * all else is told by `onProblem`.
  */
 export function connectSubscriber(options: SubscriberOptions): Subscriber {
-  return createSubscriber(options, { readCa, httpTrusting, reasonOf })
+  return createSubscriber(options, { readCa, httpTrusting, reasonOf, addressOf })
 }

@@ -1,3 +1,4 @@
+import type { Address } from './address.ts'
 import { ClientError, type ErrorCode, errorCodes } from './errors.ts'
 import type { EventOfKind } from './events.ts'
 import type { Http } from './http.ts'
@@ -68,6 +69,8 @@ export interface SubscriberPlatform {
   httpTrusting(ca: string | undefined): Http
   /** What an error of a connection says to a person. */
   reasonOf(problem: Error | undefined): string
+  /** Reads `url`. Pages leave that to mqtt.js. */
+  addressOf?(url: string): Address
 }
 
 /** See `connectSubscriber` of the two platforms. */
@@ -87,7 +90,7 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
   let end: { error?: ClientError } | undefined
   const connection = keepSubscribed({
     url,
-    options: ca === undefined ? {} : { ca },
+    options: { ...platform.addressOf?.(url), ...(ca !== undefined && { ca }) },
     filters: [...new Set(options.filters)],
     ...loginsOf(options, platform.httpTrusting(ca)),
     received,

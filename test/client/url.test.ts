@@ -1,22 +1,8 @@
 import t from 'tap'
-import { addressOf, readUrl } from '../../client/url.ts'
+import { readUrl } from '../../client/url.ts'
 
 t.test('a URL is read, and what is none is undefined', async (t) => {
   t.equal(readUrl('HTTPS://hub.example:443/a b')?.href, 'https://hub.example/a%20b')
   for (const text of ['', 'hub.example', '//hub.example', 'https://', 'https://a:b', '/path'])
     t.equal(readUrl(text), undefined, text)
-})
-
-t.test('mqtt.js gets host, port and path of a URL', async (t) => {
-  for (const [url, protocol, hostname, port, path] of [
-    ['mqtts://hub.example:8884', 'mqtts', 'hub.example', 8884, ''],
-    ['mqtts://HUB.example', 'mqtts', 'hub.example', 0, ''],
-    ['mqtts://hub.example:443', 'mqtts', 'hub.example', 443, ''],
-    ['mqtts://[2001:DB8::1]:8883', 'mqtts', '2001:db8::1', 8883, ''],
-    ['mqtts://köln.example', 'mqtts', 'xn--kln-sna.example', 0, ''],
-    ['wss://hub.example/mqtt', 'wss', 'hub.example', 0, '/mqtt'],
-    ['wss://[2001:db8::1]:8443/a/mqtt?b=c', 'wss', '[2001:db8::1]', 8443, '/a/mqtt?b=c'],
-    ['wss://köln.example:8443', 'wss', 'xn--kln-sna.example', 8443, '/'],
-  ] as const)
-    t.strictSame(addressOf(url), { protocol, hostname, port, path }, url)
 })
