@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate } from 'node:timers/promises'
 import type { Config } from './config/settings.ts'
 import { version } from './config/version.ts'
 import type { Hub } from './hub.ts'
@@ -53,6 +53,8 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(await runWorkers({ config, log, stopped }).catch(cannotStart))
   }
   const { startHub } = await import('./hub.ts')
+  // Node.js 24 loads modules in one turn of the event loop: a signal that came meanwhile is heard in the next one.
+  await setImmediate()
   let node = await start().catch(cannotStart)
   const { mqttPort, httpsPort } = node.hub
   const linkFile = join(config.dataDir, 'first-operator')

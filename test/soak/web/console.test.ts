@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import type { Response as PageResponse } from 'playwright-core'
+import type { Response as PageResponse, Route } from 'playwright-core'
 import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
@@ -203,15 +203,12 @@ t.test('the trace searches within times, and by the acronym of an institution', 
   await search.click()
   await row.waitFor()
 
-  let answer = () => {}
-  await page.route('**/operate/feed.lookup', (route) => {
-    answer = () => void route.continue()
+  const asked = new Promise<Route>((resolve) => {
+    void page.route('**/operate/feed.lookup', (route) => resolve(route), { times: 1 })
   })
-  const asked = page.waitForRequest('**/operate/feed.lookup')
   await page.reload()
   await page.getByText('Loading the livestreams…').waitFor()
-  await asked
-  answer()
+  await (await asked).continue()
   await row.waitFor()
   t.same(problems, [], 'without its names, the page asks for nothing')
 
