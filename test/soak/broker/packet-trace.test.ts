@@ -186,7 +186,9 @@ t.test('a node that closes waits for no trace, and shows the last packets', asyn
   const login = await hub.subscriber('radio/#')
   const followed = await followPackets(t, hub, 'player')
   const whole = hub.ask<TraceLine[]>('trace', { clientId: 'player', for: 20, whole: true })
-  await hub.until(async () => (await hub.ask<object[]>('audit')).length === 2)
+  const traces = async () =>
+    (await hub.ask<{ action: string }[]>('audit')).filter(({ action }) => action === 'trace')
+  await hub.until(async () => (await traces()).length === 2)
   // The audit log has a trace before it begins. Its entries are written in turn: behind this one, `whole` has begun.
   await hub.ask('trace', { clientId: 'other', for: 0.1, whole: true })
   await connect(t, hub, login, { clientId: 'player' })
