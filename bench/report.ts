@@ -170,7 +170,8 @@ runs; a ratio is the median of the ratios within a run. Machines differ and are 
 What the hub is measured by, and the command that measures it. COMMIT is the commit before. The floor is the least that a
 hub must do with an event: MQTT over TLS, the check of its shape, one synced batch for what came during the last one, and
 PUBACK after it. Bare sockets, bare Fastify and the bare client are the least that the others must do. The figures were measured in
-November 2026 on two cores of an AMD EPYC, most of them with little else to do; [decisions](decisions/README.md) say what was tried where a goal is missed.
+November 2026 on two cores of a virtual machine, most of them with little else to do: with Node.js 24, and in brackets with Node.js 20. The
+[decisions](decisions/README.md) say what was tried where a goal is missed.
 
 ${table}
 `
