@@ -22,7 +22,7 @@ const maxBackMs = 24 * 3600 * 1000
 /** Opens the journal: every accepted message once, in the order of acceptance. Readers keep their own positions. */
 export async function openJournal(store: Store) {
   const readAgain = createRecent(readAgainCount)
-  // By the time `recent` is full, the sessions that returned together have read what was read again for them.
+  // A full `recent` clears `readAgain`. By then, the sessions that returned together need it no longer.
   const recent = createRecent(recentCount, readAgain.clear)
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry, bytes: number) => void>()

@@ -81,7 +81,7 @@ t.test('what cannot be banned is said, and nothing is', async (t) => {
     '192.0.2.7/8',
     // Everybody.
     '0.0.0.0/0',
-    // The hub knows connections by their IPv4 address, so this would keep nobody out.
+    // The hub sees the IPv4 address of such a client: this ban would match nobody.
     '::ffff:192.0.2.7',
   ]
   for (const value of addresses) {
