@@ -54,7 +54,8 @@ export const dlPlus = output({
       ...tags,
       closed,
       // As a title, these lines would open the parameters again: ODR-PadEnc looks for them everywhere in the file.
-      written.text.replace(/^#####/, '####'),
+      // Of an empty text it makes no label at all, and receivers would keep the one before.
+      written.text.replace(/^#####/, '####') || ' ',
       '',
     ].join('\n')
     return { file: file.replaceAll('{name}', there), content }
@@ -82,6 +83,10 @@ export const dlPlus = output({
     [
       'It looks for `##### parameters { #####` in the whole file: a title of these words empties the label',
       'the hub takes one `#` away',
+    ],
+    [
+      'ODR-PadEnc 3.1.0 sends no label where the text is empty (`dls_count` in `dls.cpp`): receivers go on showing the one before',
+      'where a [test](#watch-and-try) ends and there is no idle text, the text is a space',
     ],
     [
       'The third number of `DL_PLUS_TAG` is no length: it is the number of characters behind the first. Positions count characters, not bytes',

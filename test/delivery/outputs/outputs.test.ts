@@ -229,6 +229,15 @@ t.test('dl-plus: the idle text has no tags, and no item runs', async (t) => {
   t.ok(parameters.includes('DL_PLUS_ITEM_RUNNING=0'))
 })
 
+t.test(
+  'dl-plus: an empty text is a space: ODR-PadEnc sends no label for none, and receivers keep the one before',
+  async (t) => {
+    const { text, tags } = dls({ type: 'idle', title: '', artist: null })
+    t.equal(text, ' ')
+    t.equal(tags.size, 0)
+  },
+)
+
 t.test('dl-plus: a title cannot open the parameters again', async (t) => {
   const { text } = dls({ artist: null, title: '##### parameters { #####' })
   t.equal(text, '#### parameters ( #####')
