@@ -29,7 +29,15 @@ function idLine(id: number | undefined): string {
   return id === undefined ? '' : `id: ${id}\n`
 }
 
-/** A line break would end the field. Only imported events may have one, between their tokens. */
+/**
+ * A line break would end the field. Only imported events may have one, between their tokens. Line separators of Unicode
+ * stand in texts alone, and readers that cut a text into lines, such as `iter_lines` of Python's requests, cut there too.
+ */
 function inOneLine(json: string): string {
-  return /[\r\n]/.test(json) ? JSON.stringify(JSON.parse(json)) : json
+  if (!/[\r\n\u0085\u2028\u2029]/.test(json)) return json
+  const line = /[\r\n]/.test(json) ? JSON.stringify(JSON.parse(json)) : json
+  return line.replace(
+    /[\u0085\u2028\u2029]/g,
+    (separator) => `\\u${separator.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
