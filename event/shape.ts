@@ -181,7 +181,7 @@ function checkIdentifiers(services: unknown, errorList: () => ErrorList): void {
       )
     }
     for (const { field, isValid, expected } of identifiers) {
-      const id = Object.hasOwn(service, field) ? service[field] : undefined
+      const id = service[field]
       if (typeof id !== 'string' || isValid(id)) continue
       const path = () => pathOf('services', index, field)
       errorList().add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
@@ -237,7 +237,7 @@ const ajvOptions: Options = {
   ...schemaOptions,
   schemas: [...eventSchemas],
   formats: {
-    instant: (text: string) => parseInstant(text) !== undefined,
+    instant: (text: string) => readInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
   // Inlined, the code of a service and of a contributor would be compiled for each list that holds them.
@@ -300,5 +300,13 @@ function compileThorough(schema: TObject): Thorough {
 }
 
 function instantOf(value: unknown): number | undefined {
-  return typeof value === 'string' ? parseInstant(value) : undefined
+  return typeof value === 'string' ? readInstant(value) : undefined
 }
+
+/** Reads an instant. Remembers the last one, because the schema has just checked what `instantOf` reads. */
+function readInstant(text: string): number | undefined {
+  if (text !== last.text) last = { text, instant: parseInstant(text) }
+  return last.instant
+}
+
+let last: { text: string; instant: number | undefined } = { text: '', instant: undefined }

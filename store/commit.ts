@@ -125,13 +125,28 @@ export function withNumbers(changes: readonly Change[], first: number): readonly
 /** Returns a change with its number, or the change itself if it has none. `first`: the first number of the commit. */
 export function withNumber(change: Change, first: number): Change {
   if (!('numbered' in change) || !change.numbered) return change
-  const { nth, at } = change.numbered
-  const number = digitsOf(first + nth)
-  const put = at === 'value' ? change.put : change.put + number
-  const value = at === 'key' ? change.value : prefixed(number, change.value)
   const { order, when, numbered, isQuiet } = change
-  return { put, value, order, when, numbered, isQuiet }
+  return {
+    put: numberedKey(change, first),
+    value: numberedValue(change, first),
+    order,
+    when,
+    numbered,
+    isQuiet,
+  }
 }
+
+/** The key of a `put`, with its number if one belongs there. `first`: the first number of the commit. */
+export function numberedKey({ put, numbered }: Put, first: number): string {
+  return numbered && numbered.at !== 'value' ? put + digitsOf(first + numbered.nth) : put
+}
+
+/** The value of a `put`, as `numberedKey`. */
+export function numberedValue({ value, numbered }: Put, first: number): Buffer | string {
+  return numbered && numbered.at !== 'key' ? prefixed(digitsOf(first + numbered.nth), value) : value
+}
+
+type Put = Extract<Change, { put: string }>
 
 function prefixed(number: string, value: Buffer | string): Buffer | string {
   return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])

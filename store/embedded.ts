@@ -5,9 +5,10 @@ import {
   isConditional,
   keepsStored,
   keyOf,
+  numberedKey,
+  numberedValue,
   numbersTaken,
   type Pending,
-  withNumbers,
 } from './commit.ts'
 import { createRepeatedReads, type Damage, openDirectory, pagesOf, reopen } from './level/directory.ts'
 import { startReclaiming, type Written } from './level/reclaiming.ts'
@@ -216,15 +217,17 @@ async function applicable(
   group: readonly NumberedPending[],
   { times, firstNumberOf }: { times: EventTimes; firstNumberOf: (pending: NumberedPending) => number },
 ): Promise<{ operations: Operation[]; failed: ReadonlyMap<Pending, string> }> {
-  await readTimes(
-    db,
-    group.flatMap(({ changes }) => changes.filter(isOrdered).map(keyOf)),
-    times,
-  )
-  const asked = await readStored(
-    db,
-    group.flatMap(({ changes }) => changes.filter(mustCheck).map(keyOf)),
-  )
+  const unknown: string[] = []
+  const conditional: string[] = []
+  for (const { changes } of group) {
+    for (const change of changes) {
+      const key = keyOf(change)
+      if ('order' in change && change.order && !times.has(key)) unknown.push(key)
+      if (mustCheck(change)) conditional.push(key)
+    }
+  }
+  await readTimes(db, unknown, times)
+  const asked = await readStored(db, conditional)
   const isBroken = (change: Change) =>
     mustCheck(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
   const operations: Operation[] = []
@@ -235,17 +238,19 @@ async function applicable(
       failed.set(pending, keyOf(broken))
       continue
     }
-    for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {
+    const first = firstNumberOf(pending)
+    for (const change of pending.changes) {
       // A `tell` is for other nodes, and there are none. A `check` changes nothing.
       if ('tell' in change || 'check' in change) continue
-      const key = keyOf(change)
-      const time = times.get(key)
-      if (change.order && time !== undefined && keepsStored(time, change.order)) continue
+      const key = 'put' in change ? numberedKey(change, first) : change.del
+      const stored = times.get(key)
+      if (change.order && stored !== undefined && keepsStored(stored, change.order)) continue
       if ('put' in change) {
-        const written = change.order?.time ?? NaN
-        operations.push({ key, time: written, value: change.value })
-        if (asked.has(key)) asked.set(key, encode(written, change.value))
-        if (change.order || times.has(key)) times.set(key, Number.isNaN(written) ? undefined : written)
+        const value = numberedValue(change, first)
+        const time = change.order?.time ?? NaN
+        operations.push({ key, time, value })
+        if (asked.has(key)) asked.set(key, encode(time, value))
+        if (change.order || stored !== undefined) times.set(key, change.order?.time)
       } else {
         operations.push({ key })
         if (asked.has(key)) asked.set(key, undefined)
@@ -269,16 +274,13 @@ async function readStored(
   return new Map(keys.map((key, index) => [key, stored[index]]))
 }
 
-/** Reads the stored event times that `times` lacks, and adds them. */
+/** Reads the stored event times of keys, and adds them to `times`. */
 async function readTimes(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
   times: EventTimes,
 ): Promise<void> {
-  const unknown = [...new Set(keys.filter((key) => !times.has(key)))]
-  if (unknown.length === 0) return
-  const stored = await db.getMany(unknown)
-  for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
+  for (const [key, stored] of await readStored(db, keys)) times.set(key, timeOf(stored))
 }
 
 /**
@@ -330,10 +332,6 @@ interface Put {
 
 /** An operation without a value removes the key. */
 type Operation = Put | { key: string }
-
-function isOrdered(change: Change): boolean {
-  return 'order' in change && change.order !== undefined
-}
 
 function hasConditions({ changes }: Pending): boolean {
   return changes.some(mustCheck)

@@ -95,13 +95,16 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 
   /** Starts the `Repetition` of an event. `newId` makes its id, unless an equal event came before. */
   return (fingerprint: string, newId: () => string): Repetition => {
-    const earlier = remembered(fingerprint)?.id ?? pending.get(fingerprint)?.id
+    const stored = remembered(fingerprint)
+    const beingStored = stored ? undefined : pending.get(fingerprint)
+    const earlier = (stored ?? beingStored)?.id
     const id = earlier ?? newId()
     const at = clock()
     const own: NewMark[] = []
     const awaited: Mark[] = []
     let asFirstStored: Buffer | undefined
-    mark(fingerprint)
+    if (beingStored) awaited.push(beingStored)
+    else if (!stored) note(fingerprint)
 
     return {
       id,
@@ -119,21 +122,21 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         for (const { mark } of own) pending.set(mark.key, mark)
         if (asFirstStored) underway.set(`${fingerprint}/${asStored}`, asFirstStored)
         const forgotten = forget(own.length * forgottenAtOnce, fingerprint)
+        const changes: Change[] = []
+        for (const { key } of forgotten) changes.push({ del: prefix + key })
+        for (const { mark } of own) changes.push(markChange(mark))
+        // An equal event may still be on its way to the store. If the commit of that event fails, this commit must
+        // fail too.
+        for (const mark of awaited) changes.push({ check: prefix + mark.key, when: { value: textOf(mark) } })
         return {
-          changes: [
-            ...forgotten.map(({ key }) => ({ del: prefix + key })),
-            ...own.map(({ mark }) => markChange(mark)),
-            // An equal event may still be on its way to the store. If the commit of that event fails, this commit must
-            // fail too.
-            ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
-          ],
+          changes,
           end(how) {
             for (const { mark } of own) release(mark)
             if (how === 'failed') {
               unremovedMarks.push(...forgotten)
               return
             }
-            for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
+            for (const mark of forgotten) if (mark.isCurrent) marks.remove(mark.key)
             for (const { mark, show } of own) {
               // The first message of the event is the first of its commit.
               if (isAsStored(mark)) mark.position = how
@@ -152,8 +155,12 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         awaited.push(first)
         return []
       }
+      return note(key, make)
+    }
+
+    function note(key: string, make = noWork): readonly Change[] {
       const { changes, show } = make()
-      own.push({ mark: { key, at, id }, show })
+      own.push({ mark: newMark(key, at, id), show })
       return changes
     }
   }
@@ -207,7 +214,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     if (count === 0) return []
     // If the event came again, a newer mark may have replaced an unremoved one under the same key. The newer mark must
     // stay, so this key is not removed.
-    const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
+    const again = unremovedMarks.filter((mark) => mark.isCurrent && !pending.has(mark.key))
     unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
   }
@@ -257,8 +264,13 @@ function readMark(key: string, value: Buffer): Mark {
   const text = value.toString()
   const start = isAsStored({ key }) ? digits : 0
   const [at, ...id] = text.slice(start).split(' ')
-  const mark = { key, at: Number(at), id: id.join(' ') }
-  return start === 0 ? mark : { ...mark, position: Number(text.slice(0, start)) }
+  const mark = newMark(key, Number(at), id.join(' '))
+  if (start > 0) mark.position = Number(text.slice(0, start))
+  return mark
+}
+
+function newMark(key: string, at: number, id: string): Mark {
+  return { key, at, id, position: undefined, isCurrent: false }
 }
 
 function isAsStored({ key }: Pick<Mark, 'key'>): boolean {
@@ -273,7 +285,9 @@ interface Mark {
   at: number
   id: string
   /** Only of a mark `asStored`: the position of the event's first message in the journal. */
-  position?: number
+  position: number | undefined
+  /** The mark is kept, and no newer one has replaced it. */
+  isCurrent: boolean
 }
 
 /**
@@ -295,21 +309,26 @@ function createMarks(parts: {
 
   return {
     get: (key: string): Mark | undefined => seen.get(key),
-    has: (mark: Mark): boolean => isCurrent(mark),
 
     add(mark: Mark): void {
       const institution = institutionOf(mark.key)
       const line = lines.get(institution) ?? createLine()
       lines.delete(institution)
       lines.set(institution, line)
-      if (!seen.has(mark.key)) line.current++
+      const replaced = seen.get(mark.key)
+      if (replaced) replaced.isCurrent = false
+      else line.current++
       seen.set(mark.key, mark)
+      mark.isCurrent = true
       firstOf(line)
       line.add(mark)
     },
 
     remove(key: string): void {
-      if (!seen.delete(key)) return
+      const mark = seen.get(key)
+      if (!mark) return
+      seen.delete(key)
+      mark.isCurrent = false
       const institution = institutionOf(key)
       const line = lines.get(institution)
       if (line && --line.current === 0) lines.delete(institution)
@@ -325,7 +344,7 @@ function createMarks(parts: {
       const takeWhile = (line: MarkLine | undefined, mayGo: (mark: Mark) => boolean) => {
         while (line && taken.length < count) {
           const mark = firstOf(line)
-          if (!mark || isBusy(mark) || !mayGo(mark)) return
+          if (!mark || !mayGo(mark) || isBusy(mark)) return
           line.drop()
           taken.push(mark)
         }
@@ -344,7 +363,7 @@ function createMarks(parts: {
   function firstOf(line: MarkLine): Mark | undefined {
     for (;;) {
       const mark = line.first()
-      if (!mark || isCurrent(mark)) return mark
+      if (!mark || mark.isCurrent) return mark
       line.drop()
     }
   }
@@ -354,10 +373,6 @@ function createMarks(parts: {
       (most, line) => (most && most.current >= line.current ? most : line),
       undefined,
     )
-  }
-
-  function isCurrent(mark: Mark): boolean {
-    return seen.get(mark.key) === mark
   }
 }
 
