@@ -20,7 +20,8 @@ const stop = new AbortController()
  * the first process of a container ignores a signal.
  */
 const stopped = new Promise<NodeJS.Signals>((resolve) => {
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  // SIGHUP: the terminal was closed.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       stop.abort()
       resolve(signal)

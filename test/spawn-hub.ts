@@ -89,7 +89,7 @@ export async function spawnHub(
     /** The text that the node has written to its standard error so far. */
     errors: () => errors,
     /** Sends the signal. Resolves with the exit code; null: a signal ended the process. */
-    async stop(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
+    async stop(signal: 'SIGKILL' | 'SIGTERM' | 'SIGHUP'): Promise<number | null> {
       child.kill(signal)
       const [code] = await exited
       return code

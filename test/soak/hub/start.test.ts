@@ -78,6 +78,14 @@ t.test('SIGTERM ends a node that is starting, before it lets a client in', async
   t.notOk(existsSync(join(home, 'data', 'admin.sock')))
 })
 
+t.test('a node whose terminal is closed (SIGHUP) stops as after SIGTERM', async (t) => {
+  const home = await temporaryDirectory(t)
+  const hub = await spawnHub(t, home)
+  t.equal(await hub.stop('SIGHUP'), 0)
+  t.ok(hub.messages.includes('stopping'))
+  t.notOk(existsSync(join(home, 'data', 'admin.sock')))
+})
+
 t.test('SIGTERM is handled before the hub is loaded', async (t) => {
   const home = await temporaryDirectory(t)
   const atOnce = `process.on('newListener', (name) => name === 'SIGTERM' && process.kill(process.pid, name))`
