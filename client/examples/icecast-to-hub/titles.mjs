@@ -82,7 +82,8 @@ function blockReader(interval, onTitle) {
 export function titleOf(block) {
   const text = decode(block.subarray(0, block.indexOf(0) < 0 ? block.length : block.indexOf(0)))
   const [, title] = /^StreamTitle='(.*?)';(?=Stream\w+='|$)/s.exec(text) ?? []
-  return title && unescaped(title).replace(/[\p{Cc}\u2028\u2029\s]+/gu, ' ').trim()
+  // Liquidsoap and Icecast write ` - ` where artist and title are both empty.
+  return title && unescaped(title).replace(/[\p{Cc}\u2028\u2029\s]+/gu, ' ').replace(/^ - $/, '').trim()
 }
 
 /** The charset is nowhere: UTF-8 where it is that, else the one of Windows, which has all of Latin-1. */

@@ -94,10 +94,11 @@ t.test('the reader of titles takes old servers, and says what is wrong with othe
         block("StreamTitle='Größe';StreamUrl='http://h/';", 'latin1'),
         block("StreamTitle='a';b';StreamUrl='';"),
         block("StreamTitle='';"),
+        block("StreamTitle=' - ';"),
         block('nonsense'),
       ]),
     ),
-    ['Größe', 'Größe', "a';b", '', undefined],
+    ['Größe', 'Größe', "a';b", '', '', undefined],
   )
   await t.rejects(serve('HTTP/1.1 404 Not Found\r\n\r\n'), {
     message: 'the server answered HTTP/1.1 404 Not Found',
