@@ -281,6 +281,20 @@ t.test('rds: the second tag is never longer than its five bits', async (t) => {
   t.equal(radiotext.write(shown).title?.length, tags[0]?.[1].length)
 })
 
+t.test('rds: encoders that know RT1 get it, and six numbers as tags', async (t) => {
+  const linesOf = (shown: Partial<ShownElement>) => {
+    const request = rds.request({ ...element, ...shown }, { host: 'h', port: 1, commands: 'RT1' }, 'FM')
+    return 'bytes' in request ? request.bytes.toString('latin1').split('\r\n') : []
+  }
+  t.strictSame(linesOf({ artist: 'Mira', title: 'Ebbe und Flut' }), [
+    'RT1=Mira - Ebbe und Flut',
+    'RTP=04,00,03,01,07,12',
+    '',
+  ])
+  t.equal(linesOf({ artist: null, title: 'Ebbe' })[1], 'RTP=01,00,03,00,00,00')
+  t.equal(linesOf({ type: 'idle', artist: null, title: 'K' })[1], 'RTP=00,00,00,00,00,00')
+})
+
 t.test('rds: the idle text takes the tags away', async (t) => {
   t.equal(readRds(rds, { ...element, type: 'idle', artist: null, title: 'Küstenfunk' }).rtp, 'RTP=0,0,0')
   t.ok(rds.problems?.({ host: 'h', port: 1 }, ['a', 'b']).length)
