@@ -73,7 +73,7 @@ export const rds = output({
       'each `RT=` is followed by `RTP=`; for the idle text it is `RTP=0,0,0`',
     ],
     [
-      'rds95 (of 2025-08-06) takes neither `RT=` nor tags with a semicolon: it wants `RT1=`, and six numbers with commas in `RTP=`. The manuals of P132 and P232U of Pira and of RDS-C of FMUSER name these commands, too',
+      'rds95 (of 2025-08-06) takes neither `RT=` nor tags with a semicolon: it wants `RT1=`, and six numbers with commas in `RTP=`. The manuals of P132 and P232U of Pira and of RDS-C of FMUSER name these commands, too. rds95 takes its text for UTF-8, and loses `É`, `È`, `Í`, `Ì` and the letter behind',
       '`"commands": "RT1"` sends `RT1=`, and `RTP=04,00,13,01,17,06`; for the idle text `RTP=00,00,00,00,00,00`',
     ],
     [
