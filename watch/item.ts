@@ -7,18 +7,32 @@ export interface Item {
   keys: readonly string[]
   /** The length that its publisher says, milliseconds. */
   lengthMs: number
+  /** What the event said, if it is short enough to be kept. */
+  said?: Said | undefined
+}
+
+interface Said {
+  type: string
+  title: string
+  artist?: string | null | undefined
+  isrc?: string | null | undefined
+  length: number
 }
 
 const types: ReadonlySet<string> = new Set(['music', 'live', 'audio'])
 /** Longest title and artist in a key, characters. */
 const maxText = 200
+/** Longest title, artist and ISRC together that are kept for the next event, characters. */
+const maxSaid = 1_000
 
 /**
  * The item of an event of class track (open.md §7). Undefined: none that says anything when it comes again. A break plays
- * a spot several times, and at the full hour many houses have the same news.
+ * a spot several times, and at the full hour many houses have the same news. `last`: that of the event before, which many
+ * playouts send again and again.
  */
-export function itemOf(event: HubEvent): Item | undefined {
+export function itemOf(event: HubEvent, last?: Item): Item | undefined {
   if (!('playlistItemId' in event) || !('title' in event)) return undefined
+  if (last?.said && isSame(last.said, event)) return last
   const { type, title, artist, isrc, length } = event
   if (typeof title !== 'string' || typeof type !== 'string' || typeof length !== 'number') return undefined
   if (!types.has(type)) return undefined
@@ -26,7 +40,20 @@ export function itemOf(event: HubEvent): Item | undefined {
   const [called, by] = [fold(title), typeof artist === 'string' ? fold(artist) : '']
   const names = called !== '' && (by !== '' || type === 'music') ? [`${called}\n${by}`] : []
   const keys = isrcForm.test(code) ? [code.slice(-12), ...names] : names
-  return keys.length > 0 ? { keys, lengthMs: length * 1000 } : undefined
+  if (keys.length === 0) return undefined
+  const isShort = title.length + (artist?.length ?? 0) + (isrc?.length ?? 0) <= maxSaid
+  const said = isShort ? { type, title, artist, isrc, length } : undefined
+  return { keys, lengthMs: length * 1000, said }
+}
+
+function isSame(said: Said, { type, title, artist, isrc, length }: Said): boolean {
+  return (
+    said.title === title &&
+    said.artist === artist &&
+    said.isrc === isrc &&
+    said.type === type &&
+    said.length === length
+  )
 }
 
 /** Without differences of case and white space. */

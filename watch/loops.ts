@@ -53,6 +53,8 @@ interface Play {
 
 interface PlayLine {
   plays: Play[]
+  /** Of the last event. */
+  item: Item
   /** The livestream repeats its items by itself after this time, milliseconds. */
   repeatsMs?: number
 }
@@ -98,6 +100,9 @@ export function createLoops() {
   let moment = 0
 
   return {
+    /** The item that a livestream published last. */
+    lastOf: (livestreamId: string): Item | undefined => lines.get(livestreamId)?.item,
+
     /** Whether an event of a livestream may be a round of a loop now, whatever its item is. That is rare. */
     mayLoop: (livestreamId: string): boolean =>
       lines.get(livestreamId)?.plays.some(({ rounds }) => rounds >= loopRounds - 1) ?? false,
@@ -108,8 +113,8 @@ export function createLoops() {
       const found: Round[] = []
       for (const livestreamId of livestreamIds) {
         const judged = item.keys.map((key) => judge(key, livestreamId, now, moment + 1))
-        const [round] = judged.flatMap(loopOf)
-        if (round) found.push({ livestreamId, ...round })
+        const round = judged.find(isLoop)
+        if (round) found.push({ livestreamId, after: round.after, rounds: round.rounds })
       }
       return found
     },
@@ -132,10 +137,9 @@ export function createLoops() {
         for (const key of item.keys) judged.push(judge(key, livestreamId, now, moment))
       const found: string[] = []
       for (const one of judged) {
-        take(one, item.lengthMs, now)
+        take(one, item, now)
         if (!one.isOwnRepeat) notePublication(one, now)
-        for (const { after } of loopOf(one))
-          if (mark(one.livestreamId, after, now)) found.push(one.livestreamId)
+        if (isLoop(one) && mark(one.livestreamId, one.after, now)) found.push(one.livestreamId)
       }
       return found
     },
@@ -179,11 +183,12 @@ export function createLoops() {
     return judged
   }
 
-  function take(judged: JudgedPlay, lengthMs: number, at: number): void {
+  function take(judged: JudgedPlay, item: Item, at: number): void {
     const { livestreamId, key, rounds, repeats, sinceMs, play } = judged
-    const line = lines.get(livestreamId) ?? { plays: [] }
+    const line = lines.get(livestreamId) ?? { plays: [], item }
+    line.item = item
     if (repeats >= ownRepeats && sinceMs !== undefined) line.repeatsMs = sinceMs
-    const within = Math.min(Math.max(lengthMs, play?.withinMs ?? 0, withinMs.least), withinMs.most)
+    const within = Math.min(Math.max(item.lengthMs, play?.withinMs ?? 0, withinMs.least), withinMs.most)
     line.plays[placeOf(key, line.plays)] = { key, moment, at, withinMs: within, rounds, repeats }
     lines.set(livestreamId, line)
   }
@@ -220,8 +225,8 @@ interface JudgedPlay {
   sinceMs?: number
 }
 
-function loopOf({ rounds, after }: JudgedPlay): { rounds: number; after: string }[] {
-  return after !== undefined && rounds >= loopRounds ? [{ rounds, after }] : []
+function isLoop(judged: JudgedPlay): judged is JudgedPlay & { after: string } {
+  return judged.after !== undefined && judged.rounds >= loopRounds
 }
 
 /** Where a play of an item goes: in place of its earlier one, or of the oldest where there are too many. */

@@ -60,8 +60,10 @@ interface ProgrammeLine {
   start: number
   end: number
   /** The last two announced items, the newest first. */
-  announced: string[]
+  announced: readonly string[]
 }
+
+const nothingAnnounced: readonly string[] = []
 
 /**
  * Counts what the events of livestreams say about their programme (open.md §7). Gets the time passed in. What plays is in
@@ -106,7 +108,7 @@ export function createProgramme() {
         if (!isInterrupted) countGap(counts, line.end, start)
         countAnnouncement(counts, line, itemId)
       }
-      const announced = stillAhead(line?.announced ?? [], itemId)
+      const announced = line ? stillAhead(line.announced, itemId) : nothingAnnounced
       lines.set(livestreamId, { institutionId, itemId, start, end, announced })
     },
   }
@@ -156,8 +158,9 @@ function countAnnouncement({ sums }: Counts, { announced }: ProgrammeLine, itemI
 }
 
 /** What was announced later than the item that plays now. */
-function stillAhead(announced: readonly string[], itemId: string): string[] {
-  return announced.slice(0, Math.max(0, announced.indexOf(itemId)))
+function stillAhead(announced: readonly string[], itemId: string): readonly string[] {
+  const place = announced.indexOf(itemId)
+  return place > 0 ? announced.slice(0, place) : nothingAnnounced
 }
 
 function itemIdOf({ playlistItemId, title, start }: TrackEvent): string {

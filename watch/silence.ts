@@ -71,7 +71,7 @@ export function createSilence() {
         return false
       }
       known.institutionId = institutionId
-      silent.delete(livestreamId)
+      if (known.isSilent) silent.delete(livestreamId)
       return note(known, now)
     },
 

@@ -59,9 +59,9 @@ export async function openSilences(parts: {
     look,
 
     /** Notes an event of any node. */
-    published(livestreamIds: readonly string[], institutionId: string): void {
+    published(livestreamIds: readonly string[], institutionId: string, now: number): void {
       for (const livestreamId of livestreamIds) {
-        if (silence.published(livestreamId, institutionId, clock()) && isLeader())
+        if (silence.published(livestreamId, institutionId, now) && isLeader())
           log.info({ livestream: livestreamId, institution: institutionId }, 'a livestream speaks again')
       }
     },

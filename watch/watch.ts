@@ -4,8 +4,8 @@ import { radioTopic } from '../event/topic.ts'
 import type { Entry } from '../journal/entry.ts'
 import { institutionOf, readObject } from '../journal/history/event-row.ts'
 import type { Watch as PipelineWatch } from '../validator/settlement.ts'
-import { itemOf } from './item.ts'
-import { createLoops, type LoopMark } from './loops.ts'
+import { type Item, itemOf } from './item.ts'
+import { createLoops, type LoopMark, type Round } from './loops.ts'
 import { createProgramme, type Programme } from './programme.ts'
 import { openSilences } from './silences.ts'
 import { createWeekly } from './weekly.ts'
@@ -18,6 +18,7 @@ interface Marked {
   since: number
 }
 
+const noRounds: readonly Round[] = []
 const [nowKind] = eventKinds.filter(({ isNow }) => isNow)
 
 /**
@@ -44,7 +45,7 @@ export async function openWatch(
   let programme: Programme | undefined
   const loops = parts.loops === 'warn' ? createLoops() : undefined
   /** The last message of another node: an event has a message for each of its livestreams. */
-  let last: { payload: Buffer; event: HubEvent; item: ReturnType<typeof itemOf> } | undefined
+  let last: { payload: Buffer; event: HubEvent; item: Item | undefined } | undefined
   const refusedListeners: ((institutionId: string, errors: readonly ErrorItem[]) => void)[] = []
   parts.onAppended(heard)
   parts.onEach(reported)
@@ -63,17 +64,18 @@ export async function openWatch(
     /** For the pipeline of this node. */
     pipeline: {
       roundsOf({ event, kind, livestreamIds }) {
-        if (!loops || !kind.isNow || !livestreamIds.some(loops.mayLoop)) return []
-        return loops.roundsOf(itemOf(event), livestreamIds, clock())
+        if (!loops || !kind.isNow || !livestreamIds.some(loops.mayLoop)) return noRounds
+        return loops.roundsOf(itemOn(livestreamIds[0], event), livestreamIds, clock())
       },
 
       published(accepted, isRepetition) {
         const { event, kind, livestreamIds, institutionId } = accepted
-        if (!isRepetition && isCounting()) for (const id of livestreamIds) count(id, accepted)
-        silences.published(livestreamIds, institutionId)
+        const now = clock()
+        if (!isRepetition && isCounting()) for (const id of livestreamIds) count(id, accepted, now)
+        silences.published(livestreamIds, institutionId, now)
         if (!loops || !kind.isNow) return
-        for (const livestreamId of loops.published(itemOf(event), livestreamIds, clock())) {
-          const mark = loops.markOf(livestreamId, clock())
+        for (const livestreamId of loops.published(itemOn(livestreamIds[0], event), livestreamIds, now)) {
+          const mark = loops.markOf(livestreamId, now)
           log.warn(
             { livestream: livestreamId, with: mark?.with },
             'a livestream plays in a loop with another',
@@ -125,20 +127,21 @@ export async function openWatch(
   function heard(entry: Entry): void {
     const { topic, stream, payload, institutionId, isReport, isRepetition, at } = entry
     if (isReport || stream === undefined || institutionId === undefined) return
+    const now = clock()
     const isCounted = isCounting() && !isRepetition
     const isNow = loops !== undefined && nowKind !== undefined && topic === radioTopic(stream, nowKind)
     const isContinued = payload === last?.payload
     if (isCounted || isNow) {
       if (!last || !isContinued) {
         const event = readEvent(payload)
-        last = { payload, event, item: isNow ? itemOf(event) : undefined }
+        last = { payload, event, item: isNow ? itemOn(stream, event) : undefined }
       }
       const kind = isCounted ? eventKinds.find((kind) => topic === radioTopic(stream, kind)) : undefined
       const { time = at } = entry.queue
-      if (kind) count(stream, { event: last.event, kind, time, institutionId })
+      if (kind) count(stream, { event: last.event, kind, time, institutionId }, now)
     }
-    silences.published([stream], institutionId)
-    if (isNow) loops.published(last?.item, [stream], clock(), isContinued)
+    silences.published([stream], institutionId, now)
+    if (isNow) loops.published(last?.item, [stream], now, isContinued)
   }
 
   /** The report of an event, of any node. */
@@ -154,14 +157,18 @@ export async function openWatch(
     for (const listener of refusedListeners) listener(institutionOf(entry), found)
   }
 
+  function itemOn(livestreamId: string | undefined, event: HubEvent): Item | undefined {
+    return itemOf(event, livestreamId === undefined ? undefined : loops?.lastOf(livestreamId))
+  }
+
   function isCounting(): boolean {
     programme = isLeader() ? (programme ?? createProgramme()) : undefined
     return programme !== undefined
   }
 
-  function count(id: string, of: Parameters<Programme['count']>[2]): void {
-    const circumstances = { now: clock(), isInterrupted: silences.isInterrupted(id) }
-    programme?.count(weekly.countsOf(id, of.institutionId), id, of, circumstances)
+  function count(id: string, of: Parameters<Programme['count']>[2], now: number): void {
+    const circumstances = { now, isInterrupted: silences.isInterrupted(id) }
+    programme?.count(weekly.countsOf(id, of.institutionId, now), id, of, circumstances)
   }
 }
 

@@ -44,11 +44,14 @@ export function createWeekly(parts: {
   log: Log
 }) {
   const { store, isLeader, clock, log } = parts
-  const ofLivestreams = createSums({ store, prefix: counted, add, read: readCounts })
-  const ofInstitutions = createSums({ store, prefix: refused, add: addRefusals, read: readRefusals })
+  const ofLivestreams = createSums({ store, keyOf: keyOfLivestream, add, read: readCounts })
+  const ofInstitutions = createSums({
+    store,
+    keyOf: (_institutionId, of) => keyOfInstitution(of),
+    add: addRefusals,
+    read: readRefusals,
+  })
   let week = weekOf(clock())
-  /** Where the records of institutions are in this week: strings made once, because each event asks. */
-  const places = new Map<string, string>()
   /** Name of the week in which records that are too old were removed last. */
   let removedIn = ''
   let writing: Promise<void> = Promise.resolve()
@@ -60,13 +63,13 @@ export function createWeekly(parts: {
     },
 
     /** What is counted of a livestream now. The next event gets others: add to them at once. */
-    countsOf: (livestreamId: string, institutionId: string): Counts =>
-      ofLivestreams.of(placeNow(institutionId), livestreamId),
+    countsOf: (livestreamId: string, institutionId: string, now: number): Counts =>
+      ofLivestreams.of(livestreamId, current(now), institutionId),
 
     /** Counts a refused event of an institution, by the codes of its errors. */
     refused(institutionId: string, codes: readonly string[]): void {
       const once = Object.fromEntries(codes.map((code) => [code, 1]))
-      addRefusals(ofInstitutions.of(placeNow(institutionId), ''), { events: 1, codes: once })
+      addRefusals(ofInstitutions.of(institutionId, current(), institutionId), { events: 1, codes: once })
     },
 
     /**
@@ -76,11 +79,11 @@ export function createWeekly(parts: {
     async of(week: Week, institutionId: string): Promise<WeekOfInstitution | undefined> {
       if (week.from < oldest().from) return undefined
       await write()
-      const place = placeOf(week, institutionId)
+      const of = { week, institutionId }
       const livestreams = new Map<string, Counts>()
-      for await (const [key, value] of store.range(`${counted}${place}/`))
+      for await (const [key, value] of store.range(keyOfLivestream('', of)))
         livestreams.set(decodeURIComponent(key.slice(key.lastIndexOf('/') + 1)), readCounts(value))
-      return { livestreams, refusals: readRefusals(await store.get(refused + place)) }
+      return { livestreams, refusals: readRefusals(await store.get(keyOfInstitution(of))) }
     },
 
     /** Writes what is not written yet. */
@@ -90,18 +93,9 @@ export function createWeekly(parts: {
     },
   }
 
-  function current(): Week {
-    const now = clock()
-    if (now < week.from || now >= week.to) {
-      week = weekOf(now)
-      places.clear()
-    }
+  function current(now = clock()): Week {
+    if (now < week.from || now >= week.to) week = weekOf(now)
     return week
-  }
-
-  function placeNow(institutionId: string): string {
-    const week = current()
-    return madeFor(places, institutionId, () => placeOf(week, institutionId))
   }
 
   function oldest(): Week {
@@ -133,53 +127,63 @@ export function createWeekly(parts: {
   }
 }
 
-interface Waiting<Sum> {
-  place: string
-  id: string
-  sum: Sum
+/** What a count is of, beside its livestream. */
+interface CountOf {
+  week: Week
+  institutionId: string
 }
 
 /** Sums that wait to be added to records of the store. If the outcome of a commit is unknown, they may count twice. */
 function createSums<Sum>(parts: {
   store: Pick<Store, 'get' | 'commit'>
-  /** Of the keys of the records. */
-  prefix: string
+  /** The key of a record. */
+  keyOf: (id: string, of: CountOf) => string
   /** Adds to a sum, in place. */
   add: (sum: Sum, more: Sum) => void
   /** Reads a record. Undefined: there is none yet. */
   read: (value: Buffer | undefined) => Sum
 }) {
-  const { store, prefix, read } = parts
-  /** By the place of an institution, and what its record there is named by: '', or a livestream. */
-  let waiting = new Map<string, Map<string, Sum>>()
+  const { store, keyOf, add, read } = parts
+  /** What was counted since the last write, by livestream or institution: one look for each event. */
+  const fresh = new Map<string, CountOf & { sum: Sum }>()
+  /** What is to be written, by key. */
+  const waiting = new Map<string, Sum>()
 
   return {
-    of,
+    /** What is counted of a livestream or an institution now. */
+    of(id: string, week: Week, institutionId: string): Sum {
+      const known = fresh.get(id)
+      if (known?.week === week && known.institutionId === institutionId) return known.sum
+      if (known) wait(keyOf(id, known), known.sum)
+      const sum = read(undefined)
+      fresh.set(id, { week, institutionId, sum })
+      return sum
+    },
 
     /** Adds all to the records. Rejects if the store fails: then the rest goes on waiting. */
     async write(): Promise<void> {
-      const taken = [...waiting].flatMap(([place, sums]) =>
-        [...sums].map(([id, sum]) => ({ place, id, sum })),
-      )
-      waiting = new Map()
+      for (const [id, one] of fresh) wait(keyOf(id, one), one.sum)
+      fresh.clear()
+      const taken = [...waiting]
+      waiting.clear()
       try {
         while (taken.length > 0) {
           await addToRecords(taken.slice(0, perCommit))
           taken.splice(0, perCommit)
         }
       } finally {
-        for (const { place, id, sum } of taken) parts.add(of(place, id), sum)
+        for (const [key, sum] of taken) wait(key, sum)
       }
     },
   }
 
-  /** What waits to be added to a record. */
-  function of(place: string, id: string): Sum {
-    const sums = madeFor(waiting, place, () => new Map<string, Sum>())
-    return madeFor(sums, id, () => read(undefined))
+  function wait(key: string, sum: Sum): void {
+    const known = waiting.get(key)
+    if (known) add(known, sum)
+    else waiting.set(key, sum)
   }
 
-  async function addToRecords(sums: readonly Waiting<Sum>[]): Promise<void> {
+  async function addToRecords(sums: readonly [key: string, more: Sum][]): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
         await store.commit(await Promise.all(sums.map(changeOf)))
@@ -190,11 +194,10 @@ function createSums<Sum>(parts: {
     }
   }
 
-  async function changeOf({ place, id, sum: more }: Waiting<Sum>): Promise<Change> {
-    const key = prefix + place + (id === '' ? '' : `/${encodeURIComponent(id)}`)
+  async function changeOf([key, more]: readonly [key: string, more: Sum]): Promise<Change> {
     const value = await store.get(key)
     const sum = read(value)
-    parts.add(sum, more)
+    add(sum, more)
     return { put: key, value: JSON.stringify(sum), when: value ? { value } : 'absent' }
   }
 }
@@ -216,15 +219,14 @@ function addRefusals(sum: Refusals, { events, codes }: Refusals): void {
   for (const [code, count] of Object.entries(codes)) sum.codes[code] = (sum.codes[code] ?? 0) + count
 }
 
-/** The value of a key, made when it is asked for first. */
-function madeFor<Value>(map: Map<string, Value>, key: string, make: () => Value): Value {
-  const known = map.get(key)
-  if (known !== undefined) return known
-  const made = make()
-  map.set(key, made)
-  return made
+function keyOfLivestream(livestreamId: string, of: CountOf): string {
+  return `${counted}${placeOf(of)}/${encodeURIComponent(livestreamId)}`
 }
 
-function placeOf({ name }: Week, institutionId: string): string {
-  return `${encodeURIComponent(name)}/${encodeURIComponent(institutionId)}`
+function keyOfInstitution(of: CountOf): string {
+  return refused + placeOf(of)
+}
+
+function placeOf({ week, institutionId }: CountOf): string {
+  return `${encodeURIComponent(week.name)}/${encodeURIComponent(institutionId)}`
 }

@@ -85,6 +85,28 @@ t.test('what says nothing when it comes again is no item', async (t) => {
   t.same(itemOf(eventOf({ isrc: 'no ISRC' }))?.keys.length, 1)
 })
 
+t.test(
+  'an event that says the same as the one before has its item, and each change makes another',
+  async (t) => {
+    const first = itemOf(eventOf({ isrc: 'DEXX12600042' }))
+    t.equal(itemOf(eventOf({ isrc: 'DEXX12600042', playlistItemId: 'item-2' }), first), first)
+    for (const change of [
+      { title: 'Flut' },
+      { artist: 'Seebad' },
+      { isrc: null },
+      { length: 201 },
+      { type: 'live' },
+    ]) {
+      const event = eventOf({ isrc: 'DEXX12600042', ...change })
+      const item = itemOf(event, first)
+      t.not(item, first)
+      t.same(item, itemOf(event))
+    }
+    t.equal(itemOf(eventOf({ isrc: 'DEXX12600042', type: 'news' }), first), undefined)
+    t.equal(itemOf(eventOf({ title: 'x'.repeat(1_000) }))?.said, undefined, 'a long text is not kept')
+  },
+)
+
 t.test('a hit that two stations really play at once is no loop, also when both correct it', async (t) => {
   const { publish } = watched()
   for (let day = 0; day < 50; day++) {

@@ -39,7 +39,7 @@ async function open(store = createMemoryStore(), { at = monday, isLeader = true 
     /** Time goes by, and these livestreams speak each four minutes. */
     pass(ms: number, ...speaking: string[]) {
       for (const end = now + ms; now < end; now += minutes) {
-        if (((now - monday) / minutes) % 4 === 0) silences.published(speaking, 'urn:house')
+        if (((now - monday) / minutes) % 4 === 0) silences.published(speaking, 'urn:house', now)
         silences.look()
       }
       return now

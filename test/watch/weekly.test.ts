@@ -28,7 +28,7 @@ function open(store = createMemoryStore(), { isLeader = true } = {}) {
       now = at
     },
     publish: (livestream: string, sums: Partial<Sums> = {}, institution = house) =>
-      add(weekly.countsOf(livestream, institution), counts(sums)),
+      add(weekly.countsOf(livestream, institution, now), counts(sums)),
     async shown(week = weekOf(now), institution = house) {
       const { livestreams, refusals } = (await weekly.of(week, institution)) ?? {}
       return {
@@ -66,6 +66,13 @@ t.test('counts of nodes and of several starts add up, by week, institution and l
   t.same((await third.shown()).events, { 'urn:x': 1 })
   t.same((await third.shown(readWeek('2026-W48'))).events, { 'urn:x': 3, 'urn:y': 2 })
   t.same((await third.shown(undefined, 'urn:org:institution:c')).events, {})
+})
+
+t.test('a livestream that changes hands counts for each of both', async (t) => {
+  const node = open()
+  for (const institution of [house, 'urn:org:institution:b', house]) node.publish('urn:x', {}, institution)
+  t.same((await node.shown()).events, { 'urn:x': 2 })
+  t.same((await node.shown(undefined, 'urn:org:institution:b')).events, { 'urn:x': 1 })
 })
 
 t.test('what the store did not take is not lost, and does not count twice', async (t) => {
