@@ -1,6 +1,8 @@
 import t from 'tap'
+import { eventKinds, type HubEvent } from '../../../event/kind.ts'
 import { type Item, itemOf } from '../../../watch/item.ts'
 import { createLoops } from '../../../watch/loops.ts'
+import { createProgramme, emptyCounts } from '../../../watch/programme.ts'
 import { collectGarbage } from '../../collect-garbage.ts'
 import { playing, station } from '../../events.ts'
 import { createRandom, type Random } from '../../random.ts'
@@ -89,6 +91,29 @@ t.test('memory is bounded: a flood of items and livestreams', async (t) => {
   t.match(loops.roundsOf({ keys: ['x'], lengthMs: 1 }, ['a'], 300_010), [
     { livestreamId: 'a', after: 'b', rounds: 3 },
   ])
+})
+
+t.test('memory is bounded: of the longest titles and item ids, no more stays than is compared', async (t) => {
+  const loops = createLoops()
+  const programme = createProgramme()
+  const total = emptyCounts()
+  const kind = eventKinds.find(({ isNow }) => isNow)
+  if (!kind) throw new Error('no kind for what plays')
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let n = 0; n < 300; n++) {
+    const long = `${n} ${'x'.repeat(200_000)}`
+    const event: HubEvent = JSON.parse(
+      JSON.stringify(playing(station(), { title: long, artist: long, playlistItemId: long })),
+    )
+    const of = { event, kind, time: n, institutionId: 'urn:house' }
+    programme.count(total, `urn:${n}`, of, { now: n, isInterrupted: false })
+    loops.published(itemOf(event), [`urn:${n}`], n)
+  }
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 10 * 1024 * 1024)
+  t.equal(total.sums.elements, 300)
+  t.equal(loops.count(300), 0)
 })
 
 /** What all stations publish on a day, in the order of time. */
