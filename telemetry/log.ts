@@ -1,5 +1,6 @@
 import pino, { type Logger } from 'pino'
 import { prettyFactory } from 'pino-pretty'
+import { createLimit } from './limit.ts'
 import { createLogOutput } from './log-output.ts'
 import type { FieldsOf, Level, LogMessage, MessageAt, Plain } from './messages.ts'
 import { legibleJson, visibleJson } from './visible.ts'
@@ -27,7 +28,8 @@ export function logOfOthers(log: Log): Logger {
  * clients could move the cursor with them. Redacts passwords and tokens that a caller logs by mistake.
  */
 export function createLog(level: string): Log {
-  const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }
+  const redact = ['password', '*.password', 'token', '*.token', 'headers.authorization']
+  const options = { level, redact, hooks: { logMethod: createLimit() } }
   const written = process.stdout.isTTY ? createPrinter() : visibleJson
   const output = createLogOutput((lines) =>
     log.warn({ lines }, 'log lines were lost: they could not be written'),

@@ -7,6 +7,8 @@ export interface MessageRow {
   also?: Level
   /** Fields of the line besides `level`, `time`, `pid`, `hostname` and `msg`. With `?`: not in each line. */
   fields?: readonly string[]
+  /** One for each event or client while something fails. The log has at most `mostLimited` a minute (`limit.ts`). */
+  isLimited?: true
   /** What it means, and what an operator does. Markdown; links lead from `docs/`. */
   means: string
 }
@@ -22,6 +24,7 @@ export const messages = {
   'a stream could not begin': {
     level: 'warn',
     fields: ['err'],
+    isLimited: true,
     means: 'the store did not answer; the reader comes back by itself',
   },
   'streams wait for the store': {
@@ -221,6 +224,7 @@ export const messages = {
   'request failed': {
     level: 'error',
     fields: ['err'],
+    isLimited: true,
     means: 'an answer 500, with the reason that the answer does not give',
   },
   'reset link mailed': { level: 'info', fields: ['userId'], means: 'a user asked for a new password' },
@@ -240,21 +244,25 @@ export const messages = {
   'event took longer than 220 ms': {
     level: 'warn',
     fields: ['id', 'event'],
+    isLimited: true,
     means: 'over the [budget](operators.md#metrics)',
   },
   'event not stored and not acknowledged': {
     level: 'error',
     fields: ['err', 'event'],
+    isLimited: true,
     means: 'disk full or broken: act at once',
   },
   'event not stored': {
     level: 'error',
     fields: ['err', 'event'],
+    isLimited: true,
     means: 'the same over HTTPS: the answer is 500',
   },
   'refused event not in the history': {
     level: 'warn',
     fields: ['err', 'event'],
+    isLimited: true,
     means: 'over HTTPS: the store failed. The publisher has its answer all the same',
   },
   'publish denied and dropped': {
@@ -273,15 +281,37 @@ export const messages = {
   'log-in not stored': {
     level: 'error',
     fields: ['err', 'clientId'],
+    isLimited: true,
     means: 'the node closes the connection, the client comes back, and nothing acknowledged is lost',
   },
-  'subscription not stored': { level: 'error', fields: ['err', 'clientId'], means: 'the same' },
-  'end of subscription not stored': { level: 'error', fields: ['err', 'clientId'], means: 'the same' },
-  'release of a QoS 2 message not stored': { level: 'error', fields: ['err', 'clientId'], means: 'the same' },
-  'retained messages not delivered': { level: 'error', fields: ['err', 'clientId'], means: 'the same' },
+  'subscription not stored': {
+    level: 'error',
+    fields: ['err', 'clientId'],
+    isLimited: true,
+    means: 'the same',
+  },
+  'end of subscription not stored': {
+    level: 'error',
+    fields: ['err', 'clientId'],
+    isLimited: true,
+    means: 'the same',
+  },
+  'release of a QoS 2 message not stored': {
+    level: 'error',
+    fields: ['err', 'clientId'],
+    isLimited: true,
+    means: 'the same',
+  },
+  'retained messages not delivered': {
+    level: 'error',
+    fields: ['err', 'clientId'],
+    isLimited: true,
+    means: 'the same',
+  },
   'messages not sent yet': {
     level: 'error',
     fields: ['err', 'clientId'],
+    isLimited: true,
     means:
       'messages for a persistent session cannot be read or stored: the node tries again every half second while the client is there',
   },
@@ -290,6 +320,7 @@ export const messages = {
   'end of connection not stored': {
     level: 'error',
     fields: ['err', 'clientId?'],
+    isLimited: true,
     means: 'the store failed while the node noted a lost client',
   },
   'sessions not stored': {
@@ -372,6 +403,7 @@ export const messages = {
   'webhook does not begin yet': {
     level: 'warn',
     fields: ['err', 'queue'],
+    isLimited: true,
     means:
       'its `queue` does not have its earlier events yet: a node does not answer, or the store failed. The node tries again every second, and sends nothing to that webhook before',
   },
@@ -383,6 +415,7 @@ export const messages = {
   'queue stopped for a moment': {
     level: 'error',
     fields: ['err', 'queue'],
+    isLimited: true,
     means: 'disk full or broken; deliveries may be repeated',
   },
   'an output does not take the title': {
