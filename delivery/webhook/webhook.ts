@@ -1,8 +1,4 @@
-import type { ClientRequest, IncomingMessage } from 'node:http'
-import { Agent, type AgentOptions, type RequestOptions, request } from 'node:https'
-import type { Duplex } from 'node:stream'
 import { createSecureContext } from 'node:tls'
-import { urlToHttpOptions } from 'node:url'
 import { type CurrentCa, trustBesides } from '../../config/ca-files.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
@@ -10,6 +6,7 @@ import { slots } from '../queue/limits.ts'
 import type { AttemptOutcome } from '../target.ts'
 import { whyNoAnswer } from '../why-no-answer.ts'
 import { guardedLookup } from './connection-guard.ts'
+import type { Connection, Connections } from './connections.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
 /** Longest body of an answer, bytes. The hub reads and ignores the body, to reuse the connection. */
@@ -56,120 +53,132 @@ export function createWebhooks(options: {
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
-  const settledRequests = new Set<ClientRequest>()
+  /** Connections whose outcome is known, and which still get the rest of an answer. */
+  const reading = new Set<Connection>()
   const addressOf = createAddresses(allowPrivate)
-  let trusted = ca?.()
-  let agent = openAgent()
+  let trusted: string | undefined
+  let loading: Promise<typeof import('./connections.ts')> | undefined
+  let connections: Connections | undefined
 
-  function openAgent(): KeepingAgent {
-    return new KeepingAgent(maxKept, {
-      keepAlive: true,
-      maxFreeSockets: maxIdlePerEndpoint,
-      timeout: idleMs,
-      scheduling: 'lifo',
+  /** Opens others after the CA was replaced. The old ones end when they have been unused. */
+  async function currentConnections(): Promise<Connections> {
+    // It loads the HTTP client, which a hub without webhooks does not need.
+    loading ??= import('./connections.ts')
+    const { openConnections } = await loading
+    const now = ca?.()
+    if (connections && now === trusted) return connections
+    trusted = now
+    connections = openConnections({
       lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
       // Node ignores TLS settings outside the context.
-      secureContext:
-        trusted === undefined ? createSecureContext(tlsSettings) : trustBesides(trusted, tlsSettings),
+      secureContext: now === undefined ? createSecureContext(tlsSettings) : trustBesides(now, tlsSettings),
+      maxHeaderBytes,
+      idleMs,
+      maxUnused: { perOrigin: maxIdlePerEndpoint, total: maxKept },
     })
-  }
-
-  /** Returns another agent after the CA was replaced. Connections of the old one end when they have been unused. */
-  function currentAgent(): KeepingAgent {
-    const now = ca?.()
-    if (now === trusted) return agent
-    trusted = now
-    agent = openAgent()
-    return agent
+    return connections
   }
 
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
-    const first = await send(call, deadlineAt)
+    const first = await send(await currentConnections(), call, deadlineAt)
     // `stale`: the server had closed the kept connection, which is no fault of the endpoint.
-    return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
+    return first === 'stale' ? toOutcome(await send(await currentConnections(), call, deadlineAt)) : first
   }
 
   return {
     post,
     close(): void {
-      agent.destroy()
+      connections?.close()
     },
   }
 
-  function send(call: Parameters<Post>[0], deadlineAt: number): Promise<AttemptOutcome | 'stale'> {
+  function send(
+    { take, keep }: Connections,
+    call: Parameters<Post>[0],
+    deadlineAt: number,
+  ): Promise<AttemptOutcome | 'stale'> {
     const { body, headers, token, deadlineMs, signal } = call
     const address = addressOf(call.url)
     if ('wrong' in address) return Promise.resolve(failed(address.wrong))
-    const { to, host } = address
     if (signal.aborted) return Promise.resolve(failed('the hub is stopping'))
     return new Promise((resolve) => {
-      const sent = request({
-        ...to,
-        method: 'POST',
-        agent: currentAgent(),
-        maxHeaderSize: maxHeaderBytes,
-        // Of a list, Node checks each field once. It then adds no `host`.
-        headers: Object.entries({
-          host,
-          ...headers,
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
-          'content-length': String(body.length),
-          'user-agent': userAgent,
-        }).flat(),
-      })
+      const connection = take(address.origin)
       const late = () => end(failed(`no answer within ${deadlineMs / 1000} s`))
       const endWait = startDeadline(deadlineAt - performance.now(), late)
-      let idling: NodeJS.Timeout | undefined
       const abort = () => end(failed('the hub is stopping'))
       signal.addEventListener('abort', abort, { once: true })
-      let interimAnswers = 0
-      sent.on('information', ({ statusCode }) => {
-        interimAnswers++
-        if (acknowledging.has(statusCode)) settle(toOutcomeOf(statusCode))
-        if (interimAnswers > maxInterimAnswers)
-          end(failed(`sent more than ${maxInterimAnswers} interim answers`))
-      })
-      sent.on('response', (answer) => {
-        settle(toOutcomeOf(answer.statusCode ?? 0, answer))
-        discard(answer, sent)
-      })
-      sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(whyNoAnswer(error))))
-      sent.on('close', () => {
-        settle(failed('the connection was closed'))
-        clearTimeout(idling)
-        settledRequests.delete(sent)
-      })
-      sent.end(body)
-
+      let idling: NodeJS.Timeout | undefined
       let isSettled = false
+      let interimAnswers = 0
+      let bytes = 0
+      connection.client.dispatch(
+        {
+          method: 'POST',
+          path: address.path,
+          headers: {
+            ...headers,
+            authorization: `Bearer ${token}`,
+            'content-type': 'application/json',
+            'user-agent': userAgent,
+          },
+          body,
+        },
+        {
+          onRequestStart: () => undefined,
+          onResponseStart(_, status, { 'retry-after': retryAfter }) {
+            // 101 ends HTTP, it is no interim answer.
+            const isInterim = status < 200 && status !== 101
+            if (!isInterim || acknowledging.has(status)) settle(toOutcomeOf(status, retryAfter))
+            if (isInterim && ++interimAnswers > maxInterimAnswers)
+              end(failed(`sent more than ${maxInterimAnswers} interim answers`))
+          },
+          onResponseData(_, chunk) {
+            bytes += Math.max(chunk.length, leastPieceBytes)
+            if (bytes > maxAnswerBytes) connection.end()
+          },
+          onResponseEnd() {
+            ended()
+            keep(connection)
+          },
+          onResponseError(_, last) {
+            const { error = last } = connection
+            settle(connection.isReused && isBreak(error) ? 'stale' : failed(whyNoAnswer(error)))
+            ended()
+          },
+        },
+      )
+
       function settle(outcome: AttemptOutcome | 'stale'): void {
         if (isSettled) return
         isSettled = true
         resolve(outcome)
         signal.removeEventListener('abort', abort)
         endWait()
-        if (settledRequests.size >= maxKept) {
-          sent.destroy()
+        if (reading.size >= maxKept) {
+          connection.end()
           return
         }
-        settledRequests.add(sent)
+        reading.add(connection)
         // The outcome is known: the rest of the exchange gets `idleMs` to end.
-        idling = setTimeout(() => sent.destroy(), idleMs)
+        idling = setTimeout(connection.end, idleMs)
       }
-      function end(outcome: AttemptOutcome | 'stale'): void {
+      function ended(): void {
+        clearTimeout(idling)
+        reading.delete(connection)
+      }
+      function end(outcome: AttemptOutcome): void {
         settle(outcome)
-        sent.destroy()
+        connection.end()
       }
     })
   }
 }
 
-/** Where requests for a URL go. `host`: value of their `host` header. */
+/** Where requests for a URL go. */
 interface Address {
-  to: Pick<RequestOptions, 'hostname' | 'port' | 'path'>
-  host: string
+  origin: string
+  path: string
 }
 
 /** Returns a function that parses and judges a URL. It does so once for a URL, not at each attempt. */
@@ -180,52 +189,22 @@ function createAddresses(allowPrivate: boolean): (url: string) => Address | { wr
     if (before) return before
     const parsed = new URL(url)
     const wrong = problemOf(parsed, { allowPrivate })
-    const { hostname, port, path } = urlToHttpOptions(parsed)
-    const address = wrong === undefined ? { to: { hostname, port, path }, host: parsed.host } : { wrong }
+    const { origin, pathname, search } = parsed
+    const address = wrong === undefined ? { origin, path: pathname + search } : { wrong }
     if (known.size >= maxAddresses) known.clear()
     known.set(url, address)
     return address
   }
 }
 
-/** Keeps at most `most` unused connections in all, however many endpoints there are. */
-class KeepingAgent extends Agent {
-  readonly #most: number
-  readonly #unused = new Set<Duplex>()
-
-  constructor(most: number, options: AgentOptions) {
-    super(options)
-    this.#most = most
-  }
-
-  override createConnection(...args: Parameters<Agent['createConnection']>): Duplex | null | undefined {
-    const socket = super.createConnection(...args)
-    socket?.once('close', () => this.#unused.delete(socket))
-    return socket
-  }
-
-  override keepSocketAlive(socket: Duplex): boolean {
-    if (this.#unused.size >= this.#most) return false
-    const isKept: unknown = super.keepSocketAlive(socket)
-    if (isKept === false) return false
-    this.#unused.add(socket)
-    return true
-  }
-
-  override reuseSocket(socket: Duplex, request: ClientRequest): void {
-    this.#unused.delete(socket)
-    super.reuseSocket(socket, request)
-  }
-}
-
-function toOutcomeOf(status: number, answer?: IncomingMessage): AttemptOutcome {
+function toOutcomeOf(status: number, retryAfter: string | string[] | undefined): AttemptOutcome {
   if (acknowledging.has(status)) return { result: 'acknowledged', status, reason: null }
   const reason = `answered ${status}`
   if (status === 410) return { result: 'gone', status, reason }
   const isRefusal = status >= 400 && status < 500 && status !== 408 && status !== 429
   if (isRefusal) return { result: 'refused', status, reason }
   const asksToWait = status === 429 || status === 503
-  const retryAfterMs = asksToWait ? readRetryAfter(answer?.headers['retry-after']) : undefined
+  const retryAfterMs = asksToWait ? readRetryAfter([retryAfter].flat()[0]) : undefined
   return { result: 'failed', status, reason, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
@@ -248,15 +227,10 @@ function readRetryAfter(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-function discard(answer: IncomingMessage, sent: ClientRequest): void {
-  let bytes = 0
-  answer.on('data', (chunk: Buffer) => {
-    bytes += Math.max(chunk.length, leastPieceBytes)
-    if (bytes > maxAnswerBytes) sent.destroy()
-  })
-  answer.on('error', () => undefined) // the status has decided the outcome already
-}
-
-function isStale(sent: ClientRequest, error: Error): boolean {
-  return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
+/** Whether a connection broke, and not what came over it was wrong. */
+function isBreak(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined
+  const isClosed =
+    code === 'UND_ERR_SOCKET' && (error.message === 'other side closed' || error.message === 'closed')
+  return isClosed || code === 'ECONNRESET' || code === 'EPIPE'
 }
