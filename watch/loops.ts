@@ -1,5 +1,6 @@
 import type { Item } from './item.ts'
 import { createNewestMap } from './newest-map.ts'
+import { createRecords, type Records } from './records.ts'
 
 export type Loops = ReturnType<typeof createLoops>
 
@@ -16,7 +17,7 @@ const withinMs = { least: 60_000, most: 10 * 60_000 }
 /** A livestream counts as looping for so long after its last round, milliseconds. */
 const markedMs = 3600_000
 /** Bounds of memory (`createNewestMap`). */
-const atLeast = { livestreams: 50_000, items: 50_000, marks: 10_000 }
+const atLeast = { items: 50_000, marks: 10_000 }
 const mostPlays = 8
 
 /** A round of a loop: a livestream publishes an item again after another one has published it in between. */
@@ -51,7 +52,7 @@ interface Play {
   repeats: number
 }
 
-interface PlayLine {
+export interface PlayLine {
   plays: Play[]
   /** Of the last event. */
   item: Item
@@ -90,9 +91,7 @@ interface Publication {
  *
  * Everything is in memory: after a start, a loop is found again in three rounds.
  */
-export function createLoops() {
-  /** By livestream. */
-  const lines = createNewestMap<PlayLine>(atLeast.livestreams)
+export function createLoops(records: Records<{ plays?: PlayLine | undefined }> = createRecords(() => ({}))) {
   /** By key. */
   const items = createNewestMap<Publications>(atLeast.items)
   /** By livestream. */
@@ -101,11 +100,11 @@ export function createLoops() {
 
   return {
     /** The item that a livestream published last. */
-    lastOf: (livestreamId: string): Item | undefined => lines.get(livestreamId)?.item,
+    lastOf: (livestreamId: string): Item | undefined => records.get(livestreamId)?.plays?.item,
 
     /** Whether an event of a livestream may be a round of a loop now, whatever its item is. That is rare. */
     mayLoop: (livestreamId: string): boolean =>
-      lines.get(livestreamId)?.plays.some(({ rounds }) => rounds >= loopRounds - 1) ?? false,
+      records.get(livestreamId)?.plays?.plays.some(({ rounds }) => rounds >= loopRounds - 1) ?? false,
 
     /** The rounds of loops that an event of these livestreams would be now. Changes nothing. */
     roundsOf(item: Item | undefined, livestreamIds: readonly string[], now: number): Round[] {
@@ -161,7 +160,7 @@ export function createLoops() {
 
   /** What an event of an item on a livestream is, after all earlier events. */
   function judge(key: string, livestreamId: string, now: number, moment: number): JudgedPlay {
-    const line = lines.get(livestreamId)
+    const line = records.get(livestreamId)?.plays
     const play = line?.plays.find((play) => play.key === key)
     const other = lastOfOthers(items.get(key), livestreamId, moment)
     const root = other && now - other.at <= followsWithinMs ? other.root : moment
@@ -185,12 +184,13 @@ export function createLoops() {
 
   function take(judged: JudgedPlay, item: Item, at: number): void {
     const { livestreamId, key, rounds, repeats, sinceMs, play } = judged
-    const line = lines.get(livestreamId) ?? { plays: [], item }
+    const record = records.of(livestreamId)
+    record.plays ??= { plays: [], item }
+    const line = record.plays
     line.item = item
     if (repeats >= ownRepeats && sinceMs !== undefined) line.repeatsMs = sinceMs
     const within = Math.min(Math.max(item.lengthMs, play?.withinMs ?? 0, withinMs.least), withinMs.most)
     line.plays[placeOf(key, line.plays)] = { key, moment, at, withinMs: within, rounds, repeats }
-    lines.set(livestreamId, line)
   }
 
   function notePublication({ key, livestreamId, root }: JudgedPlay, at: number): void {

@@ -3,7 +3,7 @@ import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { TrackEvent } from '../event/kinds/track.ts'
 import { maxClockDifference } from '../event/warnings.ts'
 import type { Accepted } from '../validator/settlement.ts'
-import { createNewestMap } from './newest-map.ts'
+import { createRecords, type Records } from './records.ts'
 
 /** What is counted of the events of a livestream. */
 export interface Counts {
@@ -48,11 +48,9 @@ const mostGaps = 5
 const gapMs = 10 * 60_000
 /** As much of a `playlistItemId` is compared, characters. */
 const maxItemId = 200
-/** Livestreams whose element is remembered (`createNewestMap`). */
-const livestreams = 50_000
 
 /** What a livestream plays, and what it has announced. */
-interface ProgrammeLine {
+export interface ProgrammeLine {
   /** The institution that published it: what the one before has published counts for no other. */
   institutionId: string
   itemId: string
@@ -69,10 +67,15 @@ const nothingAnnounced: readonly string[] = []
  * Counts what the events of livestreams say about their programme (open.md §7). Gets the time passed in. What plays is in
  * memory alone: the first element after a start ends no gap.
  */
-export function createProgramme() {
-  const lines = createNewestMap<ProgrammeLine>(livestreams)
-
+export function createProgramme(
+  records: Records<{ line?: ProgrammeLine | undefined }> = createRecords(() => ({})),
+) {
   return {
+    /** Forgets what plays. */
+    forget(): void {
+      for (const [, record] of records.all()) record.line = undefined
+    },
+
     /**
      * Counts an event that an institution published now. `time`: what the event says, milliseconds since the epoch.
      * `isInterrupted`: the hub could get no events for a while before, so it has no gap.
@@ -85,7 +88,8 @@ export function createProgramme() {
     ): void {
       counts.sums.events++
       if (!isTrack(event, kind)) return
-      const last = lines.get(livestreamId)
+      const record = records.of(livestreamId)
+      const last = record.line
       const line = last?.institutionId === institutionId ? last : undefined
       const itemId = itemIdOf(event)
       if (!kind.isNow) {
@@ -109,7 +113,7 @@ export function createProgramme() {
         countAnnouncement(counts, line, itemId)
       }
       const announced = line ? stillAhead(line.announced, itemId) : nothingAnnounced
-      lines.set(livestreamId, { institutionId, itemId, start, end, announced })
+      record.line = { institutionId, itemId, start, end, announced }
     },
   }
 }

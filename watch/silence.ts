@@ -1,4 +1,5 @@
 import { emptyGaps, type Gaps, learn, usualGap } from './gaps.ts'
+import { createRecords, type Records } from './records.ts'
 
 export type Silence = ReturnType<typeof createSilence>
 
@@ -14,8 +15,6 @@ const leastForHub = 5
 const learningMs = 8 * 24 * 3600_000
 /** A livestream that was silent for so long is given up, milliseconds. */
 export const forgottenMs = 60 * 24 * 3600_000
-/** More livestreams are not watched. */
-const mostLivestreams = 60_000
 
 /** What is known of a livestream. */
 export interface Heard {
@@ -35,8 +34,7 @@ export interface Heard {
  * Learns how often each livestream has events, and finds those that are silent for twice as long as usual at this hour
  * (open.md §7). Gets the time passed in.
  */
-export function createSilence() {
-  const heard = new Map<string, Heard>()
+export function createSilence(records: Records<{ heard?: Heard | undefined }> = createRecords(() => ({}))) {
   /** Those that are silent: pages ask for them again and again. */
   const silent = new Map<string, Heard>()
   const hub: Heard = { institutionId: '', gaps: emptyGaps(), since: 0, at: 0, from: 0, isSilent: false }
@@ -50,24 +48,18 @@ export function createSilence() {
       { institutionId, gaps, since, at }: Omit<Heard, 'from' | 'isSilent'>,
       now: number,
     ) {
-      if (now - at > forgottenMs || heard.size >= mostLivestreams) return
-      heard.set(livestreamId, { institutionId, gaps, since, at, from: now, isSilent: false })
+      const record = now - at > forgottenMs ? undefined : records.stay(livestreamId)
+      if (record) record.heard = { institutionId, gaps, since, at, from: now, isSilent: false }
     },
 
     /** Notes an event. Returns whether the livestream was silent before. */
     published(livestreamId: string, institutionId: string, now: number): boolean {
       note(hub, now)
-      const known = heard.get(livestreamId)
+      const record = records.stay(livestreamId)
+      const known = record?.heard
       if (!known) {
-        if (heard.size >= mostLivestreams) return false
-        heard.set(livestreamId, {
-          institutionId,
-          gaps: emptyGaps(),
-          since: now,
-          at: now,
-          from: now,
-          isSilent: false,
-        })
+        const times = { since: now, at: now, from: now }
+        if (record) record.heard = { institutionId, gaps: emptyGaps(), ...times, isSilent: false }
         return false
       }
       known.institutionId = institutionId
@@ -78,15 +70,15 @@ export function createSilence() {
     /** Finds the livestreams that have become silent since the last call. */
     look(now: number): string[] {
       const isHubSilent = hub.at > 0 && isLate(hub, now, leastGapOfHubMs)
-      if (isHubSilent && heard.size >= leastForHub) {
+      if (isHubSilent && records.count() >= leastForHub) {
         interrupted(now)
         hub.from = hub.at
         return []
       }
       const found: string[] = []
-      for (const [livestreamId, one] of heard) {
+      for (const [livestreamId, one] of all()) {
         if (now - one.at > forgottenMs) {
-          heard.delete(livestreamId)
+          records.delete(livestreamId)
           silent.delete(livestreamId)
         } else if (!one.isSilent && isOverdue(one, now)) {
           one.isSilent = true
@@ -97,12 +89,12 @@ export function createSilence() {
       return found
     },
 
-    get: (livestreamId: string): Heard | undefined => heard.get(livestreamId),
-    all: (): IterableIterator<[string, Heard]> => heard.entries(),
+    get: (livestreamId: string): Heard | undefined => records.get(livestreamId)?.heard,
+    all,
 
     /** Since when a livestream is silent, milliseconds since the epoch. Undefined: it is not. */
     silentSince(livestreamId: string): number | undefined {
-      const known = heard.get(livestreamId)
+      const known = records.get(livestreamId)?.heard
       return known?.isSilent ? known.at : undefined
     },
 
@@ -116,7 +108,12 @@ export function createSilence() {
 
   /** The hub could get no events until now: what nobody has sent meanwhile is no silence. */
   function interrupted(now: number): void {
-    for (const one of [hub, ...heard.values()]) if (!one.isSilent) one.from = now
+    hub.from = now
+    for (const [, one] of all()) if (!one.isSilent) one.from = now
+  }
+
+  function* all(): Generator<[livestreamId: string, Heard]> {
+    for (const [livestreamId, { heard }] of records.all()) if (heard) yield [livestreamId, heard]
   }
 
   function note(one: Heard, now: number): boolean {

@@ -35,9 +35,11 @@ export async function openSilences(parts: {
   isCutOff: () => boolean
   clock: () => number
   log: Log
+  /** By default its own. */
+  records?: Parameters<typeof createSilence>[0]
 }) {
   const { store, isLeader, isCutOff, clock, log } = parts
-  const silence = createSilence()
+  const silence = createSilence(parts.records)
   /** The livestreams with a record, and when the last event that it tells of was accepted, milliseconds since the epoch. */
   const written = new Map<string, number>()
   let lookedAt = clock()

@@ -5,8 +5,10 @@ import type { Entry } from '../journal/entry.ts'
 import { institutionOf, readObject } from '../journal/history/event-row.ts'
 import type { Watch as PipelineWatch } from '../validator/settlement.ts'
 import { type Item, itemOf } from './item.ts'
-import { createLoops, type LoopMark, type Round } from './loops.ts'
-import { createProgramme, type Programme } from './programme.ts'
+import { createLoops, type LoopMark, type PlayLine, type Round } from './loops.ts'
+import { createProgramme, type Programme, type ProgrammeLine } from './programme.ts'
+import { createRecords } from './records.ts'
+import type { Heard } from './silence.ts'
 import { openSilences } from './silences.ts'
 import { createWeekly } from './weekly.ts'
 
@@ -19,6 +21,14 @@ interface Marked {
 }
 
 const noRounds: readonly Round[] = []
+
+/** What is known of a livestream, of each who watches. */
+interface Known {
+  heard: Heard | undefined
+  line: ProgrammeLine | undefined
+  plays: PlayLine | undefined
+}
+
 const [nowKind] = eventKinds.filter(({ isNow }) => isNow)
 
 /**
@@ -26,7 +36,7 @@ const [nowKind] = eventKinds.filter(({ isNow }) => isNow)
  * both doors, and blocks none.
  */
 export async function openWatch(
-  parts: Parameters<typeof openSilences>[0] &
+  parts: Omit<Parameters<typeof openSilences>[0], 'records'> &
     Parameters<typeof createWeekly>[0] & {
       /** Whether loops are looked for (`HUB_LOOPS`). */
       loops: 'warn' | 'off'
@@ -39,11 +49,13 @@ export async function openWatch(
     },
 ) {
   const { clock, log, isLeader, ownerOf } = parts
-  const silences = await openSilences(parts)
+  const records = createRecords<Known>(() => ({ heard: undefined, line: undefined, plays: undefined }))
+  const silences = await openSilences({ ...parts, records })
   const weekly = createWeekly(parts)
+  const programme = createProgramme(records)
   /** The leader counts for all nodes: what a livestream plays may come to another node than what it had announced. */
-  let programme: Programme | undefined
-  const loops = parts.loops === 'warn' ? createLoops() : undefined
+  let isCounter = false
+  const loops = parts.loops === 'warn' ? createLoops(records) : undefined
   /** The last message of another node: an event has a message for each of its livestreams. */
   let last: { payload: Buffer; event: HubEvent; item: Item | undefined } | undefined
   const refusedListeners: ((institutionId: string, errors: readonly ErrorItem[]) => void)[] = []
@@ -162,13 +174,16 @@ export async function openWatch(
   }
 
   function isCounting(): boolean {
-    programme = isLeader() ? (programme ?? createProgramme()) : undefined
-    return programme !== undefined
+    if (isLeader() === isCounter) return isCounter
+    isCounter = !isCounter
+    // Another node counts what comes meanwhile.
+    if (!isCounter) programme.forget()
+    return isCounter
   }
 
   function count(id: string, of: Parameters<Programme['count']>[2], now: number): void {
     const circumstances = { now, isInterrupted: silences.isInterrupted(id) }
-    programme?.count(weekly.countsOf(id, of.institutionId, now), id, of, circumstances)
+    programme.count(weekly.countsOf(id, of.institutionId, now), id, of, circumstances)
   }
 }
 

@@ -51,7 +51,11 @@ t.test('the example publishes the titles of a mount of Icecast', { skip: without
     await icecast.update('/live.mp3', { song, ...(charset !== undefined && { charset }) })
     await icecast.update('/live.mp3', { song, ...(charset !== undefined && { charset }) })
     const [{ title }] = [expected as { title: string }]
-    const arrived = await seen.received.until(({ json }) => json.title === title)
+    const arrived = await seen.received
+      .until(({ json }) => json.title === title)
+      .catch((cause) => {
+        throw new Error(`no title ${title}, the program said: ${program.lines.join('; ')}`, { cause })
+      })
     t.match(arrived.json, expected)
   }
   const playing = seen.received.all.filter(({ topic }) => topic.endsWith('/playing'))
