@@ -15,6 +15,10 @@ export function createNewestMap<Value>(limit: number) {
       former = current
       current = new Map()
     },
+    delete(key: string): void {
+      current.delete(key)
+      former.delete(key)
+    },
     entries: (): [string, Value][] => [...new Map([...former, ...current])],
   }
 }

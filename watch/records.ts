@@ -35,6 +35,7 @@ export function createRecords<Of>(empty: () => Of) {
 
     delete(livestreamId: string): void {
       staying.delete(livestreamId)
+      others.delete(livestreamId)
       if (livestreamId === lastId) last = undefined
     },
 
@@ -50,6 +51,7 @@ export function createRecords<Of>(empty: () => Of) {
     const known = staysOf(livestreamId)
     if (known !== undefined || staying.size >= mostThatStay) return known
     last = others.get(livestreamId) ?? empty()
+    others.delete(livestreamId)
     staying.set(livestreamId, last)
     return last
   }

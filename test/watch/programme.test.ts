@@ -36,6 +36,7 @@ function livestream() {
     changesHands(to: string) {
       institutionId = to
     },
+    otherNodeCounts: programme.forget,
     says: (at: number) => told('data', at, data(station())),
     total,
     sums: (...names: (keyof Sums)[]) => Object.fromEntries(names.map((name) => [name, total.sums[name]])),
@@ -131,6 +132,15 @@ t.test('what an institution published counts nothing of the next one', async (t)
   changesHands('urn:one')
   plays(60, 'c')
   t.same(sums('elements', 'announced', 'gaps'), { elements: 3, announced: 0, gaps: 0 })
+})
+
+t.test('what another node has counted meanwhile is no gap, and no announcement', async (t) => {
+  const { plays, announces, otherNodeCounts, sums } = livestream()
+  plays(0, 'a')
+  announces(1, 'b')
+  otherNodeCounts()
+  plays(60, 'c')
+  t.same(sums('elements', 'gaps', 'announced'), { elements: 2, gaps: 0, announced: 0 })
 })
 
 t.test('hostile and wrong times: no gap of years, and one wrong clock spoils nothing', async (t) => {
