@@ -6,8 +6,8 @@ const mostThatStay = 60_000
 export type Records<Of> = ReturnType<typeof createRecords<Of>>
 
 /**
- * What is known of each livestream. All who watch share one record: an event looks for it once, and the first look into a
- * map takes as long as the rest of what they do. `empty` makes the record of a livestream.
+ * One record for each livestream. Loops, silence and counts keep what they know in the same record, so that an event
+ * looks into one map only: the first look into a map is what costs. `empty` makes a record.
  */
 export function createRecords<Of>(empty: () => Of) {
   const staying = new Map<string, Of>()

@@ -22,7 +22,7 @@ interface Marked {
 
 const noRounds: readonly Round[] = []
 
-/** What is known of a livestream, of each who watches. */
+/** The record of a livestream. */
 interface Known {
   heard: Heard | undefined
   line: ProgrammeLine | undefined

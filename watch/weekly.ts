@@ -144,13 +144,13 @@ function createSums<Sum>(parts: {
   read: (value: Buffer | undefined) => Sum
 }) {
   const { store, keyOf, add, read } = parts
-  /** What was counted since the last write, by livestream or institution: one look for each event. */
+  /** Sums since the last write, by livestream or institution. An event looks here only. */
   const fresh = new Map<string, CountOf & { sum: Sum }>()
-  /** What is to be written, by key. */
+  /** Sums that the next write adds to the records, by key. */
   const waiting = new Map<string, Sum>()
 
   return {
-    /** What is counted of a livestream or an institution now. */
+    /** The sum of a livestream or an institution, to be added to. */
     of(id: string, week: Week, institutionId: string): Sum {
       const known = fresh.get(id)
       if (known?.week === week && known.institutionId === institutionId) return known.sum
