@@ -208,6 +208,7 @@ async function load({ config, log, options, reached, add }: Given) {
   const { nodes, state: storeState } = opened
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }
+  const calls = createCalls({ store, nodes })
   const checkStore = createStoreCheck({ store, state: storeState })
   const tickets = add(await openTicketKeys({ store, isLeader: nodes.isLeader, clock, log }))
   const { proxyProtocol } = config
@@ -222,6 +223,7 @@ async function load({ config, log, options, reached, add }: Given) {
     fetchImpl: createFeedFetch(cas.feed),
     store,
     nodes,
+    calls,
     log,
     clock,
     stopping: options.stopping,
@@ -274,7 +276,6 @@ async function load({ config, log, options, reached, add }: Given) {
     lastUses.note(username, { lastAt: new Date(clock()).toISOString() })
   }
   const loginLimit = createLoginLimit(config.loginFailures, store)
-  const calls = createCalls({ store, nodes })
   const access = {
     publishes,
     mayPublish,

@@ -21,7 +21,7 @@ export function createOthersOutputs(configured: readonly ConfiguredOutput[], cal
       const answers = await calls.askOthers('outputs-configured', null)
       lacking.clear()
       for (const [node, answer] of answers) {
-        // A node of an older release, or one that is starting, answers null.
+        // A node that is starting answers null.
         const theirs: Record<string, unknown> = Object(answer)
         lacking.set(node, new Set(Object.keys(own).filter((name) => theirs[name] !== own[name])))
       }

@@ -17,7 +17,6 @@ import { createLane, keptLines, type Lane, type LaneState, type LogLine } from '
 import { createOthersOutputs } from './others-outputs.ts'
 import { createSenders, type OutputAttempt } from './senders/senders.ts'
 import { createSlots } from './slots.ts'
-import { createTests } from './tests.ts'
 import { wantedOf } from './wanted.ts'
 
 /** A livestream of an output, as operators see it. */
@@ -33,6 +32,8 @@ export interface ShownLane extends LaneState {
 const mostAtOnce = 64
 /** Nodes that could not say which outputs they have are asked again after this, milliseconds. */
 const compareMs = 15_000
+/** A test lasts for one attempt, and may wait for the one before it, milliseconds. */
+const longestTestMs = 45_000
 /** This many failures in a row are logged once. */
 const loggedFailures = 3
 
@@ -82,13 +83,9 @@ export function createShowing(
   const others = createOthersOutputs(configured, calls)
   calls.serve('outputs', here)
   calls.serve('output-log', (key) => lanes.get(String(key))?.lane.log() ?? null)
-  const tests = createTests({
-    calls,
-    run(key, title) {
-      const found = lanes.get(key)
-      if (!found || !leases.holds(key)) return undefined
-      return found.lane.test(madeUp(found.livestreamId, title, clock()))
-    },
+  calls.serve('output-test', (asked) => {
+    const { key, title } = asked as { key: string; title: string }
+    return testHere(key, title)?.catch(() => undefined)
   })
 
   return {
@@ -115,7 +112,7 @@ export function createShowing(
 
     /** All lanes. Of a lane, what the node says that delivers it. */
     async list(): Promise<ShownLane[]> {
-      // A node of an older release has no outputs, and answers null.
+      // A node that is starting answers null.
       const theirs = (await calls.askOthers('outputs', null)).map(([, lanes]) => lanes as Here | null)
       const own = new Map([...theirs, here()].flatMap((one) => one?.lanes ?? []))
       return [...lanes].map(([name, { lane, settings, livestreamId }]) => ({
@@ -135,20 +132,27 @@ export function createShowing(
       const key = laneOf(name, livestreamId)
       const found = lanes.get(key)
       if (!found) return undefined
-      // A node of an older release, or one without this lane, answers null.
+      // A node without this lane answers null.
       const theirs = (await calls.askOthers('output-log', key)).map(([, lines]) => lines as LogLine[] | null)
       const all = [found.lane.log(), ...theirs].flatMap((lines) => lines ?? [])
       return all.sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, keptLines)
     },
 
     /**
-     * Sends a made-up title, on the node that delivers. What plays comes back 10 s later. `unknown`: there is no such lane.
-     * Undefined: no node delivers it at the moment.
+     * Sends a made-up title, on the node that delivers: no two deliveries are under way at once. What plays comes back
+     * 10 s later. `unknown`: there is no such lane. Undefined: no node delivers it at the moment.
      */
     async test(name: string, livestreamId: string): Promise<OutputAttempt | 'unknown' | undefined> {
       const key = laneOf(name, livestreamId)
       if (!lanes.has(key)) return 'unknown'
-      return tests.run(key, `Test ${new Date(clock()).toISOString().slice(11, 19)} äöü Ж ‘’`)
+      const title = `Test ${new Date(clock()).toISOString().slice(11, 19)} äöü Ж ‘’`
+      const attempt = testHere(key, title)
+      if (attempt) return attempt
+      const theirs = (await calls.askOthers('outputs', null)) as [node: string, lanes: Here | null][]
+      const [node] = theirs.find(([, here]) => here?.lanes.some(([held]) => held === key)) ?? []
+      if (node === undefined) return undefined
+      const answer = await calls.ask(node, 'output-test', { key, title }, longestTestMs)
+      return (answer ?? undefined) as OutputAttempt | undefined
     },
 
     /** Starts no more attempts, and cuts those under way short. */
@@ -233,6 +237,13 @@ export function createShowing(
       },
       failed: (err) => log.warn({ err }, 'outputs wait for the store'),
     })
+  }
+
+  /** Undefined: this node does not deliver the lane. */
+  function testHere(key: string, title: string): Promise<OutputAttempt | undefined> | undefined {
+    const found = lanes.get(key)
+    if (!found || !leases.holds(key)) return undefined
+    return found.lane.test(madeUp(found.livestreamId, title, clock()))
   }
 
   function here(): Here {

@@ -3,8 +3,8 @@ import { startDeadline } from '../deadline.ts'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
-/** Longest wait for an answer, milliseconds. A living node answers at once. */
-const timeoutMs = 1_500
+/** Longest wait for an answer, milliseconds. A living node answers most questions at once. */
+const usualMs = 1_500
 
 export type Calls = ReturnType<typeof createCalls>
 
@@ -12,7 +12,7 @@ export type Calls = ReturnType<typeof createCalls>
 type Handler = (args: unknown) => Promise<unknown> | unknown
 
 /** Lets nodes ask each other questions, through `tell` changes in the shared store. */
-export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
+export function createCalls({ store, nodes }: { store: Store; nodes: Pick<Nodes, 'self' | 'living'> }) {
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
 
@@ -31,7 +31,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     /** Sets the function with which this node answers the question `name`. */
     serve: (name: string, handler: Handler): void => void handlers.set(name, handler),
 
-    /** Asks one node. Resolves with undefined when that node does not answer in time. */
+    /** Asks one node. Resolves with undefined when that node does not answer within `patienceMs`. */
     ask,
 
     /** Whether this node waits for an answer. */
@@ -47,13 +47,13 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     },
   }
 
-  async function ask(to: string, name: string, args: unknown): Promise<unknown> {
+  async function ask(to: string, name: string, args: unknown, patienceMs = usualMs): Promise<unknown> {
     // A node does not receive its own `tell`.
     if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
     let endWait = () => {}
     const answered = new Promise<unknown>((resolve) => {
-      endWait = startDeadline(timeoutMs, () => resolve(undefined))
+      endWait = startDeadline(patienceMs, () => resolve(undefined))
       waiting.set(id, resolve)
     })
     try {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { createCalls } from '../../store/nodes/calls.ts'
 import { createFeedSource } from '../../validator/feed/feed-source.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 import { feedText } from '../validator/feeds.ts'
@@ -24,11 +25,13 @@ async function openNode(
     self,
     isLiving: (node: string) => !isAlone && !gone.has(node),
     nameOf: (node: string) => node,
+    living: () => [],
   }
   const feed = await createFeedSource({
     source,
     store,
     nodes,
+    calls: createCalls({ store, nodes }),
     log,
     clock: Date.now,
     intervalMs: 1_000_000_000,

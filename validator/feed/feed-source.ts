@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { mask } from '../../config/mask.ts'
-import { startDeadline } from '../../store/deadline.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -48,8 +48,7 @@ const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
 /** Longest wait for the node that reads the feed for all, milliseconds: longer than a refresh takes. */
 const askedMs = 60_000
 
-const refreshChannel = 'feed refresh'
-const refreshedChannel = 'feed refreshed'
+const refreshQuestion = 'refresh-feed'
 
 interface FeedSourceOptions {
   source: string
@@ -59,6 +58,7 @@ interface FeedSourceOptions {
   clock: () => number
   /** The nodes that share the store. Absent: there is only this one. */
   nodes?: Pick<Nodes, 'self' | 'isLiving' | 'nameOf'>
+  calls?: Pick<Calls, 'ask' | 'serve'>
   /** Ids of livestreams that no feed may lose. */
   canaries?: readonly string[]
   /** Whether a source is the sample feed of this or of an earlier release. */
@@ -75,12 +75,6 @@ interface WantedFeed {
   force: boolean
 }
 
-/** Asks the node that reads the feed for all to refresh it. */
-interface Request extends WantedFeed {
-  to: string
-  id: string
-}
-
 /**
  * Reads the livestream feed at start and every `intervalMs`. If a new feed is faulty, or one of the guards holds it
  * back, the last good feed stays, also across restarts.
@@ -90,7 +84,7 @@ interface Request extends WantedFeed {
  */
 export async function createFeedSource(options: FeedSourceOptions) {
   const { source, store, log, clock, canaries = [], isSample = () => false } = options
-  const { fetchImpl = fetch, limits = httpLimits, intervalMs } = options
+  const { fetchImpl = fetch, limits = httpLimits, intervalMs, calls } = options
   const self = options.nodes?.self ?? randomUUID()
   const isLiving = (node: string) => node === self || (options.nodes?.isLiving(node) ?? false)
   /** Whether `other` is the configured source. Sample feeds are all one source: an update may move them. */
@@ -110,7 +104,6 @@ export async function createFeedSource(options: FeedSourceOptions) {
   /** What another node has stored and this node has not taken over yet. */
   let heard: { feed?: Buffer; former?: Buffer } = {}
   let takingOver: Promise<void> = Promise.resolve()
-  const asked = new Map<string, () => void>()
 
   store.onOthers(feeds.place, (change) => {
     if (!('put' in change)) return
@@ -121,14 +114,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
       takingOver = takingOver.then(takeOver)
     }
   })
-  store.onOthers(refreshChannel, (change) => {
-    if (!('tell' in change)) return
-    const { to, id, force }: Request = JSON.parse(change.value.toString())
-    if (to === self) void refresh({ force }).then(() => tell(refreshedChannel, { id }))
-  })
-  store.onOthers(refreshedChannel, (change) => {
-    if ('tell' in change) asked.get(JSON.parse(change.value.toString()).id)?.()
-  })
+  calls?.serve(refreshQuestion, (force) => refresh({ force: force === true }).then(() => true))
 
   if (decides()) {
     const first = refresh({ force: false })
@@ -193,35 +179,15 @@ export async function createFeedSource(options: FeedSourceOptions) {
   /** Asks the node that decides. Returns the problem if it does not answer. */
   async function ask({ force }: WantedFeed): Promise<string | undefined> {
     const to = checked?.by ?? ''
-    const id = randomUUID()
-    let endWait = () => {}
-    const answered = new Promise<boolean>((resolve) => {
-      endWait = startDeadline(askedMs, () => resolve(false))
-      asked.set(id, () => resolve(true))
-    })
     try {
-      if (!(await tell(refreshChannel, { to, id, force } satisfies Request))) {
-        return 'the node that reads the feed could not be asked'
-      }
-      if (!(await answered)) {
+      if ((await calls?.ask(to, refreshQuestion, force, askedMs)) !== true)
         return `${options.nodes?.nameOf(to) ?? to}, which reads the feed for all nodes, has not answered`
-      }
-      await takingOver
-      return undefined
-    } finally {
-      endWait()
-      asked.delete(id)
+    } catch (err) {
+      log.warn({ err }, 'the other nodes could not be told of a refresh of the feed')
+      return 'the node that reads the feed could not be asked'
     }
-  }
-
-  async function tell(channel: string, message: object): Promise<boolean> {
-    return store.commit([{ tell: channel, value: JSON.stringify(message) }]).then(
-      () => true,
-      (err: unknown) => {
-        log.warn({ err }, 'the other nodes could not be told of a refresh of the feed')
-        return false
-      },
-    )
+    await takingOver
+    return undefined
   }
 
   /** Reads the source, after any refresh that is under way. Never rejects: `checked` has the problem. */
