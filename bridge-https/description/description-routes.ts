@@ -1,7 +1,8 @@
 import type { SigningKeys } from '../../certs/signing-keys.ts'
 import { answerKept, type Kept, notModified } from '../kept.ts'
-import { resetPage, resetScript } from '../reset-page.ts'
+import { linkPage, linkScript } from '../link-page.ts'
 import type { Route } from '../routes/route.ts'
+import { passwordLength } from '../users/passwords.ts'
 
 /** Routes that describe the hub: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
@@ -59,11 +60,7 @@ export function descriptionRoutes(parts: {
       track: 'publish',
       staysOnInBrownout: true,
       answers: { 200: { description: 'Page', mediaType: 'text/html' } },
-      handle: () => ({
-        status: 200,
-        body: resetPage,
-        headers: { 'content-type': 'text/html; charset=utf-8' },
-      }),
+      handle: () => linkPage(resetPage),
     },
     {
       ...base,
@@ -74,13 +71,23 @@ export function descriptionRoutes(parts: {
       track: 'publish',
       staysOnInBrownout: true,
       answers: { 200: { description: 'Script', mediaType: 'text/javascript' } },
-      handle: () => ({
-        status: 200,
-        body: resetScript,
-        headers: { 'content-type': 'text/javascript; charset=utf-8' },
-      }),
+      handle: linkScript,
     },
   ]
+}
+
+/** The page where a person chooses a password. */
+const resetPage = {
+  title: 'Choose a password',
+  script: '/auth/reset.js',
+  content: `<p>
+          <label for="password">New password, at least ${passwordLength.min} characters</label><br>
+          <input id="password" name="password" type="password" autocomplete="new-password"
+            minlength="${passwordLength.min}" maxlength="${passwordLength.max}" required autofocus>
+        </p>`,
+  button: 'Set password',
+  done: 'Your password is set. You can log in now.',
+  incomplete: 'Ask for a new one.',
 }
 
 /** The fields that a verifier of tokens needs (OpenID Connect Discovery 1.0 §3). */

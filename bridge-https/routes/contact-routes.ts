@@ -1,6 +1,6 @@
 import { httpsError, refuse } from '../answer.ts'
-import { contactPage, contactPages, contactScript } from '../contact-page.ts'
 import { ContactBody, TraceAnswer } from '../description/schemas.ts'
+import { linkPage, linkScript } from '../link-page.ts'
 import type { InstitutionContact, InstitutionContacts } from '../users/institution-contacts.ts'
 import type { Route } from './route.ts'
 
@@ -12,35 +12,46 @@ export interface ContactParts {
   }
 }
 
-const summaries = {
-  confirm: 'Confirm the contact of an institution',
-  unsubscribe: 'End the mails to the contact of an institution',
-}
+const pages = {
+  confirm: {
+    summary: 'Confirm the contact of an institution',
+    title: 'Mails about your livestreams',
+    text: 'The hub mails to this address when a livestream of your institution is silent, plays in a loop, or when events are refused.',
+    button: 'Mail them to me',
+    done: 'The address is confirmed. Each mail has a link that ends them.',
+  },
+  unsubscribe: {
+    summary: 'End the mails to the contact of an institution',
+    title: 'No more mails about your livestreams',
+    text: 'The hub will mail nothing more about your institution to this address.',
+    button: 'No more mails',
+    done: 'You get no more of these mails. An operator of the hub can set the address again.',
+  },
+} as const
+const names = Object.keys(pages) as (keyof typeof pages)[]
+const script = '/contact/page.js'
+const incomplete = 'Copy all of it from the mail.'
 
 /** The pages behind the links in mails to contacts of institutions (open.md §7), and the requests of their buttons. */
 export function contactRoutes({ contacts, audit }: ContactParts): Route[] {
   const base = { tag: 'Mails' } as const
   return [
-    ...contactPages.flatMap((name): Route[] => [
+    ...names.flatMap((name): Route[] => [
       {
         ...base,
         method: 'GET',
         path: `/contact/${name}`,
         id: `${name}ContactPage`,
-        summary: `Page behind a link of a mail: ${summaries[name].toLowerCase()}`,
+        summary: `Page behind a link of a mail: ${pages[name].summary.toLowerCase()}`,
         answers: { 200: { description: 'Page', mediaType: 'text/html' } },
-        handle: () => ({
-          status: 200,
-          body: contactPage(name),
-          headers: { 'content-type': 'text/html; charset=utf-8' },
-        }),
+        handle: () => linkPage({ ...pages[name], content: `<p>${pages[name].text}</p>`, script, incomplete }),
       },
       {
         ...base,
         method: 'POST',
         path: `/contact/${name}`,
         id: `${name}Contact`,
-        summary: summaries[name],
+        summary: pages[name].summary,
         description: 'With the token of the link. Asking again does nothing more.',
         body: [ContactBody],
         answers: { 200: { description: 'Done', schema: TraceAnswer } },
@@ -54,15 +65,11 @@ export function contactRoutes({ contacts, audit }: ContactParts): Route[] {
     {
       ...base,
       method: 'GET',
-      path: '/contact/page.js',
+      path: script,
       id: 'contactScript',
       summary: 'Script of the pages behind links of mails',
       answers: { 200: { description: 'Script', mediaType: 'text/javascript' } },
-      handle: () => ({
-        status: 200,
-        body: contactScript,
-        headers: { 'content-type': 'text/javascript; charset=utf-8' },
-      }),
+      handle: linkScript,
     },
   ]
 
