@@ -1,4 +1,3 @@
-import { states } from '../delivery/webhook/selection.ts'
 import { parseInstant } from '../event/format.ts'
 import { Type } from '../event/type.ts'
 import { instant as instantArgument, limit, oneOf, queue, text } from './arguments.ts'
@@ -9,8 +8,20 @@ import type { NodeParts } from './node-parts.ts'
 import { type ChangeRequest, changes, type Of, reads } from './operation.ts'
 import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
-/** The states of a queue. Those of a push subscription are among them. */
-export const queueStates = [...states, 'no target', 'driver down'] as const
+/** The states of the queue of a push subscription. */
+export const subscriptionStates = [
+  'idle',
+  'beginning',
+  'delivering',
+  'behind',
+  'retrying',
+  'paused',
+  'disabled',
+  'closed',
+] as const
+
+/** The states of a queue. */
+export const queueStates = [...subscriptionStates, 'no target', 'driver down'] as const
 
 const driver = Type.Object({
   state: one('starting', 'running', 'down'),

@@ -1,16 +1,18 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { coversLivestream } from '../delivery/webhook/selected.ts'
-import { isLivestreamName, readSelection, select, states } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
+import { quote } from '../event/error.ts'
+import { isLivestreamUrn } from '../event/format.ts'
 import { Type } from '../event/type.ts'
 import { inTurns } from '../telemetry/turns.ts'
-import { eitherOf, errorOf, institution, limit, livestream, subscription, text } from './arguments.ts'
-import { refusal, uniqueByPrefix, unknownName, unlessError } from './errors.ts'
+import { eitherOf, institution, limit, livestream, subscription, text } from './arguments.ts'
+import { refusal, uniqueByPrefix, unknownName } from './errors.ts'
 import { aQueue } from './examples.ts'
+import { choose } from './lookups/choose.ts'
 import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { attempt, queueStates, standing, trouble } from './queues.ts'
+import { attempt, queueStates, standing, subscriptionStates, trouble } from './queues.ts'
 import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
 const listed = {
@@ -70,7 +72,7 @@ export const subscriptionOperations = {
           '--livestream <id>',
           'only those that get this livestream: its id, external id or title',
         ],
-        state: ['--state <state>', `only those that are ${eitherOf(states)}`],
+        state: ['--state <state>', `only those that are ${eitherOf(subscriptionStates)}`],
       },
       columns: [
         'name',
@@ -86,25 +88,23 @@ export const subscriptionOperations = {
         'createdAt',
       ],
     },
-    check({ livestream, ...selection }) {
-      const isNamed = livestream !== undefined && isLivestreamName(livestream)
-      return errorOf(readSelection(isNamed ? selection : { livestream, ...selection }))
+    check({ livestream, state }) {
+      if (livestream !== undefined && isId(livestream) && !isLivestreamUrn(livestream))
+        return `livestream must be a livestream URN (urn:org:permanent-livestream:<id>), not ${quote(livestream)}`
+      if (state === undefined || subscriptionStates.some((one) => one === state)) return undefined
+      return `state must be one of ${subscriptionStates.join(', ')}, not ${quote(state)}`
     },
     result: Type.Array(listedSubscription),
-    async run(node, args) {
+    async run(node, { institution, livestream, state, limit }) {
       const { deliveries } = node
-      const named = await livestreamsCalled(node, args.livestream)
-      const { livestream, ...selection } = unlessError(
-        readSelection(named ? { ...args, livestream: undefined } : args),
-      )
-      const meant = livestream === undefined ? named : [livestream]
+      const meant = livestream === undefined ? undefined : await livestreamsMeant(node, livestream)
       const byName = new Map((await deliveries.list()).map((queue) => [queue.name, queue]))
       const rows = await inTurns(deliveries.subscriptions.list(), (subscription) => {
         const queue = byName.get(subscription.name)
         const isMeant = meant === undefined || meant.some((id) => coversLivestream(subscription, id))
         return queue && isMeant ? [toListed(node, subscription, queue)] : []
       })
-      return select(rows.flat(), selection)
+      return choose(rows.flat(), { institutionId: institution, state }, limit)
     },
   }),
   'subscriptions.show': reads('one of them with its last deliveries, and who paused or disabled it', {
@@ -264,12 +264,17 @@ export const subscriptionOperations = {
   }),
 }
 
-/** The ids of the livestreams with this external id or title. Undefined: `name` is missing, or is itself an id. */
-async function livestreamsCalled(node: NodeParts, name: string | undefined): Promise<string[] | undefined> {
-  if (name === undefined || !isLivestreamName(name)) return undefined
+/** The ids of the livestreams that are meant by an id, an external id or a title. */
+async function livestreamsMeant(node: NodeParts, name: string): Promise<string[]> {
+  if (isId(name)) return [name]
   const found = await livestreamsNamed(node, name)
   if (found.length === 0) throw unknownName('livestream', name)
   return found.map(({ id }) => id)
+}
+
+/** Whether a livestream is given by its id. */
+function isId(livestream: string): boolean {
+  return livestream.startsWith('urn:')
 }
 
 function existing({ deliveries }: NodeParts, name: string): PushSubscription {

@@ -1,8 +1,7 @@
-import { states } from '../../delivery/webhook/selection.ts'
 import { Type } from '../../event/type.ts'
 import { instant as instantArgument, subscription, text } from '../arguments.ts'
 import { aQueue } from '../examples.ts'
-import { attempt } from '../queues.ts'
+import { attempt, subscriptionStates } from '../queues.ts'
 import { instant, integer, orNull, string } from '../results.ts'
 import { listedSubscription, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
 import { alters, type OwnOperation, shows } from './row.ts'
@@ -130,7 +129,11 @@ export const ownSubscriptions = {
     at: 'POST /institution/subscriptions/{name}/pause',
     ...alters('send nothing to a webhook until it is resumed; its events are collected', {
       ...named,
-      console: { ...placed, title: 'Pause', where: { state: states.filter((state) => state !== 'paused') } },
+      console: {
+        ...placed,
+        title: 'Pause',
+        where: { state: subscriptionStates.filter((state) => state !== 'paused') },
+      },
       result: subscriptionOperations['subscriptions.pause'].result,
       run: (own, { name }, change) => own.subscriptions.pause(name, change),
     }),

@@ -135,6 +135,8 @@ t.test('wrong arguments are refused, whoever sends them', async (t) => {
     ['sessions.drop', { clientId: '' }],
     ['subscriptions.list', { state: 'asleep' }],
     ['subscriptions.list', { limit: '5' }],
+    ['subscriptions.list', { institution: 'a' }],
+    ['subscriptions.list', { livestream: 'urn:org:institution:a' }],
     ['subscriptions.pause', { name: 7 }],
     ['retained.list', { filter: 'radio/#/x' }],
     ['retained.clear', { topic: 'radio/#' }],
