@@ -1,9 +1,10 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { PageLogin } from '../acl/credential.ts'
 import type { Credentials } from '../acl/credentials.ts'
 import { createTemporaryCredentials } from '../acl/temporary.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { LoginLimit } from '../listener/login-limit.ts'
+import { inTimeOr } from '../store/deadline.ts'
+import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import type { Feed } from '../validator/feed/feed.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
@@ -105,7 +106,7 @@ export async function startBridge(
   const names = createLegacyNames(parts)
   const temporary = createTemporaryCredentials(parts)
   const counted: AuthParts['counted'] = (outcome) => metrics.logins.inc({ outcome })
-  const background = new Set<Promise<void>>()
+  const background = createRunningWork()
   const openapi = keptDocument(
     () => [publicUrl(), ...tracks.map((track) => lifecycle.of(track).state)].join(' '),
     () =>
@@ -119,11 +120,8 @@ export async function startBridge(
     ...authRoutes({
       ...parts,
       counted,
-      inBackground(work) {
-        const done = work().catch((err: unknown) => parts.log.error({ err }, 'reset link not made'))
-        background.add(done)
-        void done.finally(() => background.delete(done))
-      },
+      inBackground: (work) =>
+        background.add(work().catch((err: unknown) => parts.log.error({ err }, 'reset link not made'))),
     }),
     ...sessionRoutes({ ...parts, counted, temporary }),
     ...livestreamRoutes(parts),
@@ -157,7 +155,7 @@ export async function startBridge(
       parts.onAir.streams.close()
       await listener.stop()
       // A mail server that hangs does not keep the hub from stopping.
-      await Promise.race([Promise.all(background), delay(mailMs, undefined, { ref: false })])
+      await inTimeOr(background.ended(), mailMs, undefined)
     },
     close: listener.close,
   }

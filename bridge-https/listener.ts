@@ -21,6 +21,8 @@ import type { Bans } from '../listener/bans.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createNetworks } from '../listener/networks.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
+import { inTimeOr } from '../store/deadline.ts'
+import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import { type Log, logOfOthers } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -144,7 +146,7 @@ export async function listenHttps(parts: {
   takeOtherRequests(server, { roundRobin, guard, addressOfRaw, door, answerRaw })
 
   const security = securityHeaders(parts)
-  const underWay = createUnderWay()
+  const underWay = createRunningWork()
   // Hooks with a callback: each asynchronous one would cost every request a promise.
   app.addHook('onRequest', (request, reply, done) => {
     const exchange = lasting(request, reply)
@@ -182,7 +184,7 @@ export async function listenHttps(parts: {
     /** Stops accepting connections. Resolves when the requests under way are answered, or `drainMs` have passed. */
     async stop(): Promise<void> {
       closed ??= app.close()
-      await underWay.over(drainMs)
+      await inTimeOr(underWay.ended(), drainMs, undefined)
     },
 
     /** Ends the remaining connections, MQTT over WebSocket included. */
@@ -303,26 +305,3 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => Kep
 }
 
 const emptyDocument = { openapi: '3.1.0', info: { title: '', version: '' }, paths: {} }
-
-/** Counts the requests that are under way, and waits until there are none. */
-function createUnderWay() {
-  let count = 0
-  let wake = () => {}
-  return {
-    begin: () => void count++,
-    end(): void {
-      count--
-      if (count === 0) wake()
-    },
-    async over(timeoutMs: number): Promise<void> {
-      if (count === 0) return
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timeoutMs)
-        wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    },
-  }
-}

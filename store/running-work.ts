@@ -8,16 +8,23 @@ export function createRunningWork() {
 
   return {
     add(work: Promise<unknown>): void {
-      running++
-      work.then(forget, forget)
+      begin()
+      work.then(end, end)
     },
+    /** For work that is no promise: the caller calls `end` once for each `begin`. */
+    begin,
+    end,
     /** Resolves when no work is running. Also waits for work that is added after the call. */
     async ended(): Promise<void> {
       while (running > 0) await new Promise<void>((resolve) => waiting.push(resolve))
     },
   }
 
-  function forget(): void {
+  function begin(): void {
+    running++
+  }
+
+  function end(): void {
     if (--running > 0) return
     const all = waiting
     waiting = []
