@@ -6,7 +6,7 @@
 # Seen: 2026-11-28
 #   together: subscribes radio/#,feedback/x then nothing
 #   apart: subscribes radio/#|feedback/x then radio/#
-# Hub: the client is connected, and gets nothing. docs/subscribers.md, "Topics and filters", says to subscribe one by one.
+# Hub: the client is connected, and gets nothing. docs/clients/others.md, "At a denied filter", says to subscribe one by one.
 # Source: handleAck in build/lib/handlers/ack.js of mqtt.js 5.16.0 (messageIdToTopic), MQTT 3.1.1 section 3.9.3
 set -euo pipefail
 folder=$(mktemp -d)

@@ -8,7 +8,7 @@
 #   5.16.0 connack-3 connects 1
 #   5.16.0 closed connects 2
 #   5.16.0 with reconnectOnConnackError connack-3 connects 2
-# Hub: CONNACK 3 means "later": a client that stops at it stays away for good. docs/publishers.md, "Connect". It is why
+# Hub: CONNACK 3 means "later": a client that stops at it stays away for good. docs/clients/others.md, "At a refusal". It is why
 #   the hub closes without CONNACK when it fails itself (docs/decisions).
 # Source: handleConnack in build/lib/handlers/connack.js of mqtt.js 5.16.0 (reconnectSuppressed)
 set -euo pipefail

@@ -6,7 +6,7 @@
 # Seen: 2026-11-29, a broker that ends each accepted connection after half a second
 #   default: levels 4 3 4 3
 #   MQTTVERSION_3_1_1: levels 4 4 4 4
-# Hub: a listener is away for one pause more after each restart of a node: docs/publishers.md, "Connect".
+# Hub: a listener is away for one pause more after each restart of a node: docs/clients/others.md, "At a refusal".
 # Source: paho.mqtt.c 1.3.12, src/MQTTAsyncUtils.c: MQTTAsync_connecting and nextOrClose (MQTTVERSION_DEFAULT)
 set -euo pipefail
 

@@ -9,7 +9,7 @@
 #   Go default: levels 4 3, Unnacceptable protocol version
 #   Go 4: levels 4, Bad user name or password
 # Hub: it refuses level 3 with CONNACK 1, as MQTT 3.1.1 says, so a wrong password looks like a wrong version.
-#   docs/publishers.md, "Connect"
+#   docs/clients/others.md, "At a refusal"
 # Source: connect and _disconnected (mqttVersionExplicit) in paho-mqtt.js; Connect in client.go (protocolVersionExplicit)
 set -euo pipefail
 folder=$(mktemp -d)
