@@ -19,6 +19,7 @@ export function crc64(text: string): string {
   const known = checksums.get(text)
   if (known !== undefined) return known
   const checksum = compute(text)
+  if (text.length > maxRemembered) return checksum
   if (checksums.size >= maxChecksums) checksums.clear()
   checksums.set(text, checksum)
   return checksum
@@ -27,6 +28,8 @@ export function crc64(text: string): string {
 /** Results of `crc64`. The hub needs that of an external id six times for one service. */
 const checksums = new Map<string, string>()
 const maxChecksums = 1_000
+/** Longest text whose result is kept, characters: over HTTPS, a publisher id may have 400 kB. */
+const maxRemembered = 500
 
 function compute(text: string): string {
   let high = 0

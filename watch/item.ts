@@ -1,4 +1,4 @@
-import { cutToKeep } from '../event/cut.ts'
+import { cut } from '../event/cut.ts'
 import type { HubEvent } from '../event/kind.ts'
 
 /** An element that plays, as loops are recognised by it. */
@@ -58,7 +58,7 @@ function isSame(said: Said, { type, title, artist, isrc, length }: Said): boolea
 
 /** Without differences of case and white space. */
 function fold(text: string): string {
-  return cutToKeep(text, maxText).trim().replace(whiteSpace, ' ').toLowerCase()
+  return cut(text, maxText).trim().replace(whiteSpace, ' ').toLowerCase()
 }
 
 /** All but a single space: most titles have none of it, and nothing is made of them. */

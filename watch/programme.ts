@@ -1,4 +1,4 @@
-import { cutToKeep } from '../event/cut.ts'
+import { cut } from '../event/cut.ts'
 import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { TrackEvent } from '../event/kinds/track.ts'
 import { maxClockDifference } from '../event/warnings.ts'
@@ -168,7 +168,7 @@ function stillAhead(announced: readonly string[], itemId: string): readonly stri
 }
 
 function itemIdOf({ playlistItemId, title, start }: TrackEvent): string {
-  return cutToKeep(isBlank(playlistItemId) ? `${start} ${title}` : playlistItemId, maxItemId)
+  return cut(isBlank(playlistItemId) ? `${start} ${title}` : playlistItemId, maxItemId)
 }
 
 function isTrack(_event: HubEvent, kind: EventKind): _event is TrackEvent {

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { crc64, deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
+import { collectGarbage } from '../collect-garbage.ts'
 import { codeBlock, readPage } from '../documentation.ts'
 
 const vectors: [text: string, digest: string][] = [
@@ -16,6 +17,15 @@ t.test('crc64 is CRC-64/ECMA-182 in 16 lower-case hexadecimal digits', async (t)
 
 t.test('crc64 digests the UTF-8 bytes, not the UTF-16 units', async (t) => {
   t.equal(crc64('Küste 🎵'), bitwise(Buffer.from('Küste 🎵')))
+})
+
+t.test('long texts, of which a client may send any number, do not stay in memory', async (t) => {
+  collectGarbage()
+  const before = process.memoryUsage().heapUsed
+  for (let n = 0; n < 100; n++)
+    derivePublisherId(Buffer.from(`${n} ${'x'.repeat(300_000)}`).toString('latin1'))
+  collectGarbage()
+  t.ok(process.memoryUsage().heapUsed - before < 10 * 1024 * 1024)
 })
 
 t.test('docs/https.md derives ids as the hub does', async (t) => {
