@@ -189,8 +189,9 @@ export async function createBroker(parts: BrokerParts) {
     /** Closes the connections of clients that are banned. */
     endBanned(isBanned: (username: string, clientId: string) => boolean): void {
       for (const { connection, session } of clients.open) {
-        const { principal } = connection
-        if (principal && isBanned(principal.username, session?.clientId ?? ''))
+        const { principal, request } = connection
+        // Without session, the log-in is under way.
+        if (principal && isBanned(principal.username, session?.clientId ?? request?.clientId ?? ''))
           connection.cut('banned', 'an operator has banned it')
       }
     },

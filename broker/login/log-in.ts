@@ -35,7 +35,7 @@ export class LogInRefused extends Error {
   }
 }
 
-/** Decides about log-ins. Rejects with `Refused`, or if the store fails. */
+/** Decides about log-ins. Rejects with `LogInRefused`, or if the store fails. */
 export function createMqttLogIn(parts: {
   access: Access
   failures: LoginLimit
@@ -52,7 +52,7 @@ export function createMqttLogIn(parts: {
   const { refusal, tooManySessions } = createRefusals({ claims, log, metrics })
   return { authenticate, begin }
 
-  /** Finds out who the client is. */
+  /** Finds out who the client is, and notes it in `connection.principal`. */
   async function authenticate(
     client: Client,
     clientId: string,
@@ -81,6 +81,8 @@ export function createMqttLogIn(parts: {
       ? !isPageId(asked)
       : !asked.startsWith(principal.clientIdPrefix ?? '')
     if (isWrongId) throw refusal(client, 'client-id', connackCode.identifierRejected, principal.username)
+    // From this moment on, `disconnectUser` and `endBanned` must find the connection.
+    client.connection.principal = principal
     return principal
   }
 

@@ -62,8 +62,6 @@ export function createServing(parts: {
     const { connection } = client
     try {
       const principal = await logIn.authenticate(client, clientId, credentials)
-      // `disconnectUser` must find this connection if the credential is revoked while the log-in waits.
-      connection.principal = principal
       // Only one log-in per client id runs at a time. The next one waits until this one has its CONNACK, or is undone.
       await logIns.hold(clientId, async () => {
         const session = await begin(client, () => logIn.begin(client, clientId, principal))

@@ -69,6 +69,34 @@ t.test('a QoS 2 message is processed once when its client is taken over meanwhil
   t.same(texts(watcher), ['a a'])
 })
 
+t.test('a client whose client id is banned during its log-in gets no CONNACK', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const storing = store.hold(touches('session/'))
+  const client = await rawClient(t, broker.port)
+  client.send(connect('c'))
+  await storing
+  broker.broker.endBanned((_username, clientId) => clientId === 'c')
+  store.release()
+  await client.closed()
+  t.same(client.packets, [])
+})
+
+t.test('a client whose credential is revoked as soon as it was found gets no CONNACK', async (t) => {
+  const broker = await openBroker(t, {
+    access: {
+      authenticate() {
+        queueMicrotask(() => broker.broker.disconnectUser('everybody'))
+        return broker.everybody
+      },
+    },
+  })
+  const client = await rawClient(t, broker.port)
+  client.send(connect('c', { username: 'everybody', password: 'secret' }))
+  await client.closed()
+  t.same(client.packets, [])
+})
+
 t.test('a client that leaves during its log-in blocks its client id for nobody', async (t) => {
   const store = createFailingStore()
   const broker = await openBroker(t, { wrapStore: store.wrap })
