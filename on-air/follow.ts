@@ -56,6 +56,7 @@ export function follow(parts: {
     isRunning = true
     void run()
       .catch((error: unknown) => {
+        if (isEnded) return
         failed(error)
         later(retryMs)
       })
@@ -68,14 +69,13 @@ export function follow(parts: {
   async function run(): Promise<void> {
     while (!isEnded && position < journal.head()) {
       if (waiting.length === 0) await read()
-      for (let next = waiting[0]; next; next = waiting[0]) {
+      for (let next = waiting[0]; next && !isEnded; next = waiting[0]) {
         // No message waits longer than `delayMs`, also when the clock is set back.
         const waitMs = Math.min(next.at - clock(), readAt - performance.now()) + delayMs
         if (delayMs > 0 && waitMs > 0) return later(waitMs + untilBeat(performance.now() + waitMs))
         waiting.shift()
         position = next.position
         await deliver(next)
-        if (isEnded) return
       }
       position = readUpTo
     }

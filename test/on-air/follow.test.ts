@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Entry } from '../../journal/entry.ts'
 import { openJournal } from '../../journal/journal.ts'
@@ -42,6 +43,33 @@ t.test('an answer that comes late keeps its place between the messages of others
   for (const { positions } of [atA, atB]) t.same(positions(), [1, 2, 3, 4])
 })
 
+t.test('who leaves during a read leaves no timer, and hears of no fault', async (t) => {
+  const { journal, publish } = await open(t)
+  await publish(Date.now())
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  for (const isFaulty of [false, true]) {
+    let answer = () => {}
+    const isAnswered = new Promise<void>((resolve) => {
+      answer = resolve
+    })
+    const slow = {
+      ...journal,
+      async read(...given: Parameters<typeof journal.read>) {
+        await isAnswered
+        if (isFaulty) throw new Error('the store has failed')
+        return journal.read(...given)
+      },
+    }
+    const before = timers()
+    const { end, positions } = start(t, { journal: slow, delayMs: 300_000 })
+    end()
+    answer()
+    await nextTurn()
+    t.equal(timers(), before)
+    t.same(positions(), [])
+  }
+})
+
 async function open(t: Test, space = createSharedSpace()) {
   const store = space.openFollowed(t)
   const journal = await openJournal(store)
@@ -77,6 +105,7 @@ function start(t: Test, parts: Pick<Parameters<typeof follow>[0], 'journal' | 'd
   })
   t.teardown(following.end)
   return {
+    end: following.end,
     positions: () => entries.map(({ position }) => position),
     /** Resolves when so many messages were handed on. */
     async handedOn(count: number): Promise<void> {
