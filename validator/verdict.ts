@@ -186,12 +186,14 @@ function verdictsOn(
   topics: Pick<Topics, 'has' | 'countOf'>,
 ): Verdict[] {
   let room: number | undefined
+  const added = new Set<string>()
   return services.map((service, index): Verdict => {
     const path = `.services.${index}`
     const verdict = judgeService(service, path, institutionId, by)
     if ('blocked' in verdict || !verdict.isUnlisted || topics.has(verdict.livestreamId)) return verdict
     room ??= maxUnlisted - topics.countOf(institutionId)
-    if (room-- > 0) return verdict
+    if (added.size < room) added.add(verdict.livestreamId)
+    if (added.has(verdict.livestreamId)) return verdict
     const detail = `${institutionId} has ${maxUnlisted} such livestreams already`
     return { blocked: errorItem('service.unknown', `${path}.externalId`, detail) }
   })

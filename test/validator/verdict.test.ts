@@ -2,7 +2,7 @@ import t from 'tap'
 import { deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
 import type { Service } from '../../event/schema.ts'
 import type { LivestreamIndex } from '../../validator/feed/feed.ts'
-import { checkNames, judgeService } from '../../validator/verdict.ts'
+import { checkNames, judge, judgeService } from '../../validator/verdict.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
 const institutionId = 'urn:org:institution:1'
@@ -307,4 +307,14 @@ t.test('only livestreams that no feed named need a CRID', async (t) => {
       errorCode: 'pattern.openapi.validation',
     })),
   )
+})
+
+t.test('the last livestream outside of the feed that an institution may have counts once', async (t) => {
+  const last = service({ externalId: unknown })
+  const another = service({ externalId: 'crid://example/another' })
+  const topics = { stored: new Map(), has: () => false, countOf: () => 1_999 }
+  const { verdicts } = judge([last, last, another, last], institutionId, by, topics)
+  const accepted = { livestreamId: deriveLivestreamId(last.type, unknown) }
+  const refused = { blocked: { path: '.services.2.externalId', errorCode: 'service.unknown' } }
+  t.match(verdicts, [accepted, accepted, refused, accepted])
 })
