@@ -137,9 +137,10 @@ export async function openSilences(parts: {
           const heard = silence.get(id)
           if (heard) written.set(id, heard.at)
         }
-        await store
-          .commit(changes)
-          .catch((err: unknown) => log.error({ err }, 'what is usual of livestreams not stored'))
+        await store.commit(changes).catch((err: unknown) => {
+          for (const id of ids) written.delete(id)
+          log.error({ err }, 'what is usual of livestreams not stored')
+        })
       })
     }
   }

@@ -105,3 +105,16 @@ t.test('a livestream that is gone for good leaves no record', async (t) => {
   for await (const [key] of first.store.store.range('heard/')) keys.push(decodeURIComponent(key))
   t.same(keys, ['heard/urn:b'])
 })
+
+t.test('what the store has refused is stored the next time', async (t) => {
+  const node = await open()
+  node.store.judge(() => 'refused')
+  node.pass(120 * minutes, ...both)
+  await node.close()
+  node.store.judge(() => 'stored')
+  node.look()
+  await node.close()
+  const { store } = node
+  const started = await open(store)
+  t.same(both.map(started.institutionOf), ['urn:house', 'urn:house'])
+})
