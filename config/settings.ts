@@ -161,7 +161,7 @@ export const settings = {
     default: sampleFeedPath,
     defaultText: 'the sample feed',
     complete: (feed: string, cwd: string) => (isUrl(feed) ? feed : absolute(feed, cwd)),
-    does: 'path or https URL of the livestream feed, without user and password',
+    does: 'path or https URL of the livestream feed',
     example: 'https://feed.example/all?x=1',
   },
   feedInterval: {
@@ -241,7 +241,7 @@ export const settings = {
     group: 'connections',
     schema: whole(0),
     default: 10_000,
-    does: 'open [streams](reading.md#as-a-stream) over HTTPS; each also counts as a connection. Who finds no room comes back after 30 seconds',
+    does: 'open [streams](reading.md#as-a-stream) over HTTPS; each also counts as a connection. Beyond that a stream gets `bye`',
   },
   connectTimeout: {
     group: 'connections',
@@ -325,7 +325,7 @@ export const settings = {
     // Holds a TLS record (16 KiB) and an event of 48 KiB. With much less, even fast subscribers would be cut off.
     schema: whole(65_536),
     default: 1_048_576,
-    does: 'bytes that may wait for one subscriber before it is cut off, at least 65536',
+    does: 'bytes that may wait for one subscriber before it is cut off',
   },
   queueLimit: {
     group: 'sessions',
@@ -383,7 +383,7 @@ export const settings = {
     schema: whole(keySetMaxAge, 604_800), // a week at most
     default: 600,
     unit: 'seconds',
-    does: 'seconds from the publication of a new [signing key](operators.md#signing-keys) to the first token signed with it; 300, the `max-age` of the key set, to 604800. The same on all nodes',
+    does: 'seconds from the publication of a new [signing key](operators.md#signing-keys) to the first token signed with it, at least the `max-age` of the key set. The same on all nodes',
   },
   workQueueLimit: {
     group: 'webhooks',
@@ -434,13 +434,13 @@ export const settings = {
   securityContact: {
     group: 'watching',
     schema: formatted('contact', 'mailto: with an address, or an https URL'),
-    does: 'who is told of a security hole in your hub: `/.well-known/security.txt` names it (RFC 9116). Unset, there is no such file',
+    does: 'address for reports of a security hole in your hub: `/.well-known/security.txt` names it (RFC 9116). Unset, there is no such file',
     example: 'mailto:security@hub.example',
   },
   metricsToken: {
     group: 'watching',
     schema: secret(formatted('bearer', 'a secret of 16 to 512 letters, digits and - . _ ~ + /')),
-    does: 'the bearer token with which Prometheus reads [`/metrics`](operators.md#health), 16 to 512 characters. Unset, everybody reads it on stage `test`, and nobody on stage `prod`',
+    does: 'the bearer token with which Prometheus reads [`/metrics`](operators.md#health). Unset, `/metrics` is open on stage `test`, and closed on stage `prod`',
     example: '0123456789abcdef',
   },
   livestreamMetrics: {

@@ -21,7 +21,7 @@ function topics(): string {
       [inboxTopic(institution), 'events of an institution'],
       ...inboxes,
       [checkTopic(institution), 'a dry run: reported, nothing else'],
-    ].map((row) => [...row, 'its publishers', 'nobody']),
+    ].map((row) => [...row, 'its publishers', 'no client']),
     [feedbackTopic(institution), 'a report about each event', 'the hub', 'its publishers'],
     ...eventKinds.map((kind) => {
       return [radioTopic(livestream, kind), `${kind.about}, retained`, 'the hub', 'subscribers']

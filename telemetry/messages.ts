@@ -451,7 +451,7 @@ export const messages = {
     also: 'debug',
     fields: ['file', 'reason', 'stack', 'startsInMs'],
     means:
-      'the [driver](plugins.md#what-a-driver-cannot-do) of `plugin` has ended or cannot be loaded, and starts again after `startsInMs`; `stack` of an error that nobody caught. Mend the driver. Further ends for the same reason are debug',
+      'the [driver](plugins.md#what-a-driver-cannot-do) of `plugin` has ended or cannot be loaded, and starts again after `startsInMs`; `stack` of an error that it did not catch. Mend the driver. Further ends for the same reason are debug',
   },
   'the other nodes could not be told who can work a queue off': {
     level: 'warn',

@@ -370,7 +370,7 @@ export const metricTable = {
     help: 'Since the livestream feed was last read and found good',
     isRead: true,
     together: 'max',
-    does: 'since the feed was last read and found good; absent as long as there is none',
+    does: 'seconds since the feed was last read and found good; absent as long as there is none',
     act: 'check the source, then `hubctl feed refresh`',
   },
   feedRefused: {
@@ -389,7 +389,7 @@ export const metricTable = {
     help: 'Whether the store accepts commits',
     isRead: true,
     together: 'min',
-    does: '1 if the store accepts commits and has not replaced a damaged one that nobody has accepted, otherwise 0',
+    does: '1 if the store accepts commits and has not replaced a damaged one (until `hubctl store accept`), otherwise 0',
     act: '`hubctl status` names the problem: free the disk, bring Redis back, or [go on](operators.md#a-damaged-store)',
   },
   storeUnsafe: {

@@ -64,7 +64,7 @@ export const dlPlus = output({
   answers: [
     [
       'the file is replaced',
-      'acknowledged. The hub writes beside it and renames, so that nobody reads half a file',
+      'acknowledged. The hub writes beside it and renames, so that a reader never gets half a file',
     ],
     [
       'it cannot be written',

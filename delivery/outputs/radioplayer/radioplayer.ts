@@ -78,6 +78,6 @@ export const radioplayer = output({
       'An element without a title is a 400',
       'the title is that of the artist; without both, the idle text, or nothing is sent',
     ],
-    ['`duration` that is missing counts as 180 s', 'a length that nobody knows is left out'],
+    ['`duration` that is missing counts as 180 s', 'the hub leaves an unknown length out'],
   ],
 })

@@ -7,7 +7,7 @@ export const placeholders = {
   text: 'artist and title in one text',
   type: 'type of the element, such as `music`; `idle` for the idle text',
   start: 'when it began, ISO 8601',
-  length: 'length in seconds; empty if nobody knows',
+  length: 'length in seconds; empty if it is unknown',
   livestreamId: 'id of the livestream',
   name: 'what `livestreams` calls it',
 } as const
