@@ -95,7 +95,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     limits,
     metrics,
   })
-  const moment = () => ({ now: steadyClock(), elapsed: performance.now() })
+  const moment = () => ({ now: clock(), steady: steadyClock(), elapsed: performance.now() })
   const knownEvents = createKnownEvents({ journal, retained: parts.retained, moment })
   for (const item of queues.everyItem()) knownEvents.noteItem(item)
   const attempts = createAttempts(store)

@@ -11,10 +11,15 @@ export interface Worth {
   delayMs?: number
 }
 
-/** A moment by two clocks. A jump of the system clock makes nothing younger: what this node has seen grows old. */
+/**
+ * A moment by three clocks. An instant of an event is compared with the system clock, which may have been corrected. An
+ * age makes no jump with it: what this node has seen grows old.
+ */
 export interface ClockReading {
-  /** Milliseconds since the epoch, by a clock that does not jump ahead. */
+  /** Milliseconds since the epoch. */
   now: number
+  /** The same by a clock that does not jump ahead. */
+  steady: number
   /** Milliseconds of `performance.now()`. */
   elapsed: number
 }
@@ -131,6 +136,6 @@ export function waitOf(
 }
 
 /** How long ago something was accepted, milliseconds: at least for as long as this node has known it. */
-export function ageOf({ at, seen }: { at: number; seen: number }, { now, elapsed }: ClockReading): number {
-  return Math.max(now - at, elapsed - seen)
+export function ageOf({ at, seen }: { at: number; seen: number }, { steady, elapsed }: ClockReading): number {
+  return Math.max(steady - at, elapsed - seen)
 }

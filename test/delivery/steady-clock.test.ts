@@ -17,4 +17,7 @@ t.test('a jump ahead does not count, a clock that is set back does', async (t) =
   t.equal(steady(), 1_061_000)
   now = 900_000
   t.equal(steady(), 900_000)
+  now += 8 * 24 * 3_600_000
+  elapsed += 1_000
+  t.equal(steady(), 901_000, 'also when the clock that was set back is set right again')
 })

@@ -15,7 +15,7 @@ t.test('large payloads of events that may still count do not fill the memory', a
   const known = createKnownEvents({
     journal: { onEach },
     retained: { topics: () => [], stored: () => undefined },
-    moment: () => ({ now: Date.now(), elapsed: performance.now() }),
+    moment: () => ({ now: Date.now(), steady: Date.now(), elapsed: performance.now() }),
   })
   const kind = eventKinds.find(({ isNow }) => isNow)
   if (!kind) throw new Error('no kind is now')
@@ -72,7 +72,7 @@ t.test('an event that is over for every delay makes room', async (t) => {
 
 function open() {
   let listener: (entry: Entry, bytes: number) => void = () => {}
-  const clock = { now: Date.now(), elapsed: performance.now() }
+  const clock = { now: Date.now(), steady: Date.now(), elapsed: performance.now() }
   const known = createKnownEvents({
     journal: {
       onEach(each) {

@@ -39,6 +39,8 @@ interface Case {
   retained?: Partial<Record<keyof typeof topics, Known>>
   /** Seconds, by the clock of the node. */
   now: number
+  /** The same by the clock that does not jump ahead, where it has not followed a jump. */
+  steady?: number
   /** Seconds for which this node has known everything, if that is longer than by the clock. */
   seenFor?: number
   is: 'stale' | 'worth it'
@@ -64,6 +66,7 @@ const cases: Record<string, Case> = {
     seenFor: 61,
     is: 'stale',
   },
+  'the clock has jumped ahead': { worth: { maxAge: 60 }, now: 3600, steady: 30, is: 'worth it' },
   'an old item that somebody asked for': {
     worth: { maxAge: 60 },
     item: { asked: true },
@@ -227,6 +230,21 @@ const cases: Record<string, Case> = {
     now: 59,
     is: 'worth it',
   },
+  'a control state at its end, by a clock that was corrected': {
+    worth: element,
+    item: { event: control, until: 60 },
+    now: 60,
+    steady: -3600,
+    is: 'stale',
+  },
+  'a later start has begun, by a clock that was corrected': {
+    worth: element,
+    item: { start: -3600 },
+    known: { 'L playing': [{ position: 6, start: 60, accepted: -3600 }] },
+    now: 60,
+    steady: -3600,
+    is: 'stale',
+  },
   'a control state at its end': { worth: element, item: { event: control, until: 60 }, now: 60, is: 'stale' },
   'a control state for those who hear it later': {
     worth: { ...element, delayMs: 30_000 },
@@ -238,9 +256,10 @@ const cases: Record<string, Case> = {
   'data after its cycle': { worth: element, item: { event: data, forMs: 30_000 }, now: 30, is: 'stale' },
 }
 
-for (const [name, { worth, item = {}, known = {}, retained = {}, now, seenFor = 0, is }] of Object.entries(
-  cases,
-)) {
+for (const [
+  name,
+  { worth, item = {}, known = {}, retained = {}, now, steady = now, seenFor = 0, is },
+] of Object.entries(cases)) {
   t.test(`${name}: ${is}`, async (t) => {
     const {
       event = playing,
@@ -289,7 +308,7 @@ for (const [name, { worth, item = {}, known = {}, retained = {}, now, seenFor = 
     const stale = isStale(
       judged,
       worth,
-      { now: at(now), elapsed: 0 },
+      { now: at(now), steady: at(steady), elapsed: 0 },
       {
         newest: (topic) =>
           (known[nameOf(topic) ?? 'L playing'] ?? []).filter(() => nameOf(topic)).map(knownAs),
@@ -318,7 +337,7 @@ t.test(
       ['asked for', delayed, { acceptedAt: at(0) }, 0, 0, 0],
     ] as const) {
       const judged = { enqueuedAt: at(0), seen: 0, ...item }
-      t.equal(waitOf(judged, worth, { now: at(now), elapsed: elapsed * 1000 }), wait, name)
+      t.equal(waitOf(judged, worth, { now: at(now), steady: at(now), elapsed: elapsed * 1000 }), wait, name)
     }
   },
 )

@@ -55,7 +55,10 @@ async function startRunner(
     log,
     metrics: createMetrics(),
     isStale: ({ messageId }) => stale.has(messageId),
-    waitOf: (item, target) => waitOf(item, target, { now: one.time.now, elapsed: performance.now() }),
+    waitOf(item, target) {
+      const { now } = one.time
+      return waitOf(item, target, { now, steady: now, elapsed: performance.now() })
+    },
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'
       if (closed.has(queue)) return { closed: 'retired' }

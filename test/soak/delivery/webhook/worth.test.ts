@@ -1,8 +1,13 @@
+import { rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import t from 'tap'
 import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { connect } from '../../../clients.ts'
-import { institutions, playing, station } from '../../../events.ts'
+import { control, institutions, playing, station } from '../../../events.ts'
+import { clockOf } from '../../../moving-clock.ts'
 import { pushing, startReceiver } from '../../../receiver.ts'
-import { type Issued, startTestHub, temporaryDirectory } from '../../../start-hub.ts'
+import { spawnHub } from '../../../spawn-hub.ts'
+import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
 
 /*
@@ -142,4 +147,68 @@ onEachStore('in seconds, and at most 15 s between two attempts', async (t, store
   await publish('Two')
   await receiver.until((received) => received.length === 2)
   t.equal(receiver.received.at(-1)?.event.title, 'Two')
+})
+
+t.test('a clock that is set right ends what is over by now, and makes nothing older', async (t) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const clock = join(home, 'clock')
+  await setClock(0)
+  const hub = await spawnHub(t, home, { ...pushing(receiver), NODE_OPTIONS: clockOf(clock) })
+  const ask = <Result>(command: string, args: Record<string, unknown> = {}) =>
+    askNode<Result>(hub.adminSocket, command, args)
+  const api = await openApi(t, hub)
+  const { token } = await addUser({ ask }, api, own)
+  const livestream = station()
+  const { client } = await connect(
+    t,
+    hub,
+    await ask<Issued>('credentials.add', { role: 'publisher', label: 'studio', institutions: [own] }),
+  )
+  const publish = (event: object) => client.publishAsync(`inbox/${own}`, JSON.stringify(event), { qos: 1 })
+  await publish(playing(livestream, { title: 'makes the topic' }))
+  const subscribe = async (fields: object) => {
+    const url = receiver.url()
+    const body = {
+      type: 'PUBSUB',
+      method: 'PUSH',
+      url,
+      contact: 'a@b.example',
+      topic: livestream.id,
+      ...fields,
+    }
+    const { name } = (await api.call('POST', '/subscriptions', { token, body })).json
+    await ask('subscriptions.pause', { name })
+    return String(name)
+  }
+  const names = [
+    await subscribe({ kinds: ['playing'], maxAge: 600 }),
+    await subscribe({ kinds: ['control'], maxAge: 'element' }),
+  ]
+
+  await setClock(-3_600_000)
+  const validUntil = new Date(Date.now() - 3_600_000 + 60_000).toISOString()
+  await publish(playing(livestream, { title: 'accepted while the clock was behind' }))
+  await publish(control(livestream, { time: new Date(0).toISOString(), validUntil }))
+  await setClock(0)
+  for (const name of names) await ask('subscriptions.resume', { name })
+
+  await publish(control(livestream, { name: 'of now' }))
+  await receiver.until((received) => received.length === 2)
+  const got = receiver.received.map(({ event }) => event.title ?? event.name)
+  t.same(got.sort(), ['accepted while the clock was behind', 'of now'])
+  const stale = names.map(
+    async (name) => (await ask<ShownSubscription>('subscriptions.show', { name })).stale,
+  )
+  t.same(
+    await Promise.all(stale),
+    [0, 1],
+    'seconds count by a clock that does not jump, instants by the one of now',
+  )
+
+  /** In one step: the node may read the file at any moment. */
+  async function setClock(aheadMs: number): Promise<void> {
+    await writeFile(`${clock}.new`, String(aheadMs))
+    await rename(`${clock}.new`, clock)
+  }
 })
