@@ -1,5 +1,5 @@
 import { laneOf, livestreamsOf } from './lane-of.ts'
-import { byLaneOf, firstOf, isDue, type Queue, type Waiting } from './queue.ts'
+import { byLaneOf, type Queue, type Waiting, waitingIn } from './queue.ts'
 import type { WorkItem } from './work-item.ts'
 
 /** The lanes of a queue that have items. */
@@ -10,17 +10,8 @@ export function lanesOf(queue: Queue): Set<string> {
 /** Like `waitingIn`, for one lane. `isBlocked`: its first item waits for items of other lanes. */
 export function waitingInLane(queue: Queue, lane: string, now: number): Waiting & { isBlocked: boolean } {
   const { found, isBlocked } = firstTwo(queue, lane)
-  const [head, second] = found
-  const ofLane = queue.aside.filter((item) => laneOf(item) === lane)
-  const due = firstOf(ofLane.filter((item) => isDue(item, now)))
-  const first = firstOf(ofLane)
-  return {
-    isBlocked,
-    ...(head && { head }),
-    ...(second && { second }),
-    ...(due && { due }),
-    ...(first && { aside: first }),
-  }
+  const aside = queue.aside.filter((item) => laneOf(item) === lane)
+  return { isBlocked, ...waitingIn({ inOrder: found, aside }, now) }
 }
 
 /** The first items of a lane, at most two. One for several livestreams waits for those before it in their lanes. */

@@ -30,13 +30,13 @@ const few = 20
 /** The items of a queue from which the hub chooses its next attempt. */
 export interface Waiting {
   /** The first item of `inOrder`. */
-  head?: WorkItem
+  head: WorkItem | undefined
   /** The item that comes after `head`. */
-  second?: WorkItem
+  second: WorkItem | undefined
   /** Of the items set aside that can be tried now, the one with the earliest `asideUntil`. */
-  due?: WorkItem
+  due: WorkItem | undefined
   /** Of all items that were set aside, the one with the earliest `asideUntil`. */
-  aside?: WorkItem
+  aside: WorkItem | undefined
 }
 
 /** An item or a dead letter. */
@@ -231,29 +231,24 @@ export function bySequence(a: Numbered, b: Numbered): number {
   return a.sequence - b.sequence
 }
 
-export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
+export function waitingIn(queue: Pick<Queue, 'inOrder' | 'aside'>, now: number): Waiting {
+  const { inOrder, aside } = queue
   const [head, second] = inOrder
   // The earliest `asideUntil` decides, because all nodes must choose the same item. A failed attempt gives its item a
   // later `asideUntil`, so other items go first.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
-  const first = firstOf(aside)
-  return {
-    ...(head && { head }),
-    ...(second && { second }),
-    ...(due && { due }),
-    ...(first && { aside: first }),
-  }
+  return { head, second, due, aside: firstOf(aside) }
 }
 
 /** Of items that were set aside, the one with the earliest `asideUntil`. */
-export function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
+function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
   return aside.reduce<WorkItem | undefined>(
     (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
     undefined,
   )
 }
 
-export function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
+function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
   return asideUntil <= now || asideUntil > now + maxAsideMs
 }
 

@@ -152,9 +152,7 @@ export function createRunner(
     const asked = queues
       .items(name)
       .find((item) => isAsked(item) && (lane === whole || laneOf(item) === lane))
-    if (!asked) return waiting
-    const { second: _notYet, ...others } = waiting
-    return { ...others, head: asked, isBlocked: false }
+    return asked ? { ...waiting, head: asked, second: undefined, isBlocked: false } : waiting
   }
 
   function wakeRun(name: string, run: QueueRun): void {

@@ -133,7 +133,10 @@ export async function openQueues(
       letters: queues.deadLetters(name),
       // Of the items that were set aside, `waiting` has only the next one. When they were seen is in no store.
       ...Object.fromEntries(
-        Object.entries(queues.waiting(name)).map(([place, { seen: _here, ...item }]) => [place, item]),
+        Object.entries(queues.waiting(name)).flatMap(([place, one]) => {
+          const { seen: _here, ...item } = one ?? {}
+          return one ? [[place, item]] : []
+        }),
       ),
     }),
 
