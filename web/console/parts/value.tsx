@@ -132,7 +132,8 @@ function ownNameOf(id: string): { view: string; name: string } | undefined {
   return isOwnLivestream(id) ? { view: 'own-livestreams', name: livestreamName(id) } : undefined
 }
 
-function Named(props: { view: string; id: string; name: string; isForMachines?: boolean }) {
+/** A link to the page of a thing, by its id. */
+export function Named(props: { view: string; id: string; name: string; isForMachines?: boolean }) {
   return (
     <a
       href={`/console/${props.view}/${pathPart(props.id)}`}

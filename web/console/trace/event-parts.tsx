@@ -1,7 +1,9 @@
 import type { ComponentChildren } from 'preact'
+import type { ErrorItem } from '../../../event/error.ts'
 import type { ShownEvent } from '../../../operations/events.ts'
+import type { OwnEvent } from '../../../operations/institution/refusals.ts'
 import { now } from '../../page/clock.ts'
-import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
+import { Badge, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { amount, bytes, clockTime, dateAndTime, kindOf, ms, titleOf } from '../words.ts'
 import { Errors } from './errors.tsx'
@@ -30,42 +32,41 @@ export function EventFrame(props: {
   )
 }
 
-export function EventHead({
-  event,
-}: {
-  event: Parameters<typeof titleOf>[0] & Parameters<typeof Outcome>[0]['row']
-}) {
-  return (
-    <div class="view-head">
-      <h1 dir="auto">{titleOf(event)}</h1>
-      <Outcome row={event} />
-    </div>
-  )
-}
-
-/** What identifies an event, for `Facts`. */
-export function identityOf(
-  event: Pick<ShownEvent, 'event' | 'at' | 'eventTime' | 'playlistItemId' | 'id' | 'position'>,
-): [name: string, fact: ComponentChildren][] {
-  return [
-    ['Kind', kindOf(event.event)],
-    ['Decided', dateAndTime(event.at)],
-    ['Event time', event.eventTime && dateAndTime(event.eventTime)],
-    ['playlistItemId', event.playlistItemId && <span class="id">{event.playlistItemId}</span>],
-    ['Id', event.id && <span class="id">{event.id}</span>],
-    ['Position', <span class="id">{event.position}</span>],
-  ]
-}
-
-/** Why an event was refused, and what is probably wrong with it. `why`: the title of the first. */
-export function Faults(props: {
+/**
+ * An event. `why`: the title of its errors. `report`: that of its report. `facts`: beside what identifies it. `reached`:
+ * to whom a published one went.
+ */
+export function EventShown(props: {
+  event: ShownEvent | OwnEvent
+  warnings: readonly ErrorItem[]
   why: string
-  errors: Parameters<typeof Errors>[0]['errors']
-  warnings: Parameters<typeof Errors>[0]['errors']
+  report: string
+  facts: [name: string, fact: ComponentChildren][]
+  reached: ComponentChildren
+  deliveries?: ComponentChildren
 }) {
-  const { why, errors, warnings } = props
+  const { event, warnings, why, facts, reached, deliveries } = props
+  const { at, eventTime, playlistItemId, id, position, creator, errors, topics, published, report } = event
   return (
     <>
+      <div class="view-head">
+        <h1 dir="auto">{titleOf(event)}</h1>
+        <Outcome row={event} />
+      </div>
+      <section class="panel">
+        <Facts
+          of={[
+            ['Kind', kindOf(event.event)],
+            ['Decided', dateAndTime(at)],
+            ['Event time', eventTime && dateAndTime(eventTime)],
+            ['playlistItemId', playlistItemId && <span class="id">{playlistItemId}</span>],
+            ['Id', id && <span class="id">{id}</span>],
+            ['Position', <span class="id">{position}</span>],
+            ...facts,
+            ['Creator', creator !== null && <span dir="auto">{creator}</span>],
+          ]}
+        />
+      </section>
       {errors.length > 0 && (
         <section class="panel">
           <h2>{why}</h2>
@@ -78,12 +79,18 @@ export function Faults(props: {
           <Errors errors={warnings} of="Warnings" />
         </section>
       )}
+      {event.outcome === 'published' && !event.dryRun && <section class="panel">{reached}</section>}
+      {topics.length > 0 && <Topics topics={topics} />}
+      {deliveries}
+      <Sent refused={event.refused} />
+      {published && <Json title="Event as it was published" value={published} />}
+      {report && <Json title={props.report} value={report} />}
     </>
   )
 }
 
 /** What was sent, where the hub has kept it. */
-export function Sent({ refused }: Pick<ShownEvent, 'refused'>) {
+function Sent({ refused }: Pick<ShownEvent, 'refused'>) {
   if (!refused) return null
   return (
     <section class="panel">
@@ -97,7 +104,7 @@ export function Sent({ refused }: Pick<ShownEvent, 'refused'>) {
   )
 }
 
-export function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
+function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
   return (
     <section class="panel">
       <h2>Where it went</h2>
@@ -165,7 +172,7 @@ export function LastTry({ of: { attempts } }: { of: Pick<Delivery, 'attempts'> }
   )
 }
 
-export function Json({ title, value }: { title: string; value: Record<string, unknown> }) {
+function Json({ title, value }: { title: string; value: Record<string, unknown> }) {
   return (
     <details class="panel">
       <summary>

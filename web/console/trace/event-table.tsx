@@ -1,8 +1,8 @@
 import type { ListedEvent } from '../../../operations/events.ts'
-import { pathPart } from '../../page/location.ts'
 import { livestreamName } from '../livestream-names.ts'
 import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { clockTime, dateAndTime, kindOf, titleOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
@@ -39,9 +39,7 @@ const columns: readonly Column<ListedEvent>[] = [
       if (first === undefined) return <None />
       return (
         <>
-          <a href={`/console/livestreams/${pathPart(first)}`} title={first} dir="auto">
-            {livestreamName(first)}
-          </a>
+          <Named view="livestreams" id={first} name={livestreamName(first)} />
           {others > 0 && <span class="muted"> and {others} more</span>}
         </>
       )

@@ -1,22 +1,11 @@
 import type { ShownEvent } from '../../../operations/events.ts'
-import { pathPart } from '../../page/location.ts'
 import { institutionName, livestreamName } from '../livestream-names.ts'
-import { Contact, Facts } from '../parts/shown.tsx'
+import { Contact } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { count } from '../words.ts'
-import {
-  deliveryState,
-  deliveryTries,
-  EventFrame,
-  EventHead,
-  Faults,
-  identityOf,
-  Json,
-  LastTry,
-  Sent,
-  Topics,
-} from './event-parts.tsx'
+import { deliveryState, deliveryTries, EventFrame, EventShown, LastTry } from './event-parts.tsx'
 import { StagesBar } from './stages-bar.tsx'
 
 /** Everything that is known of one event. */
@@ -31,39 +20,25 @@ export function EventPage({ id }: { id: string }) {
 }
 
 function Shown({ event }: { event: ShownEvent }) {
-  const { errors, stages, refused, topics, deliveries, published, report } = event
-  const { warnings = [] } = report ?? {}
+  const { institutionId, services, refusedServices = [], stages, deliveries } = event
   return (
-    <>
-      <EventHead event={event} />
-      <section class="panel">
-        <Facts
-          of={[
-            ...identityOf(event),
-            [
-              'Institution',
-              event.institutionId && (
-                <a
-                  href={`/console/institutions/${pathPart(event.institutionId)}`}
-                  title={event.institutionId}
-                  dir="auto"
-                >
-                  {institutionName(event.institutionId)}
-                </a>
-              ),
-            ],
-            ['Livestreams', event.services.length > 0 && <Livestreams ids={event.services} />],
-            [
-              'Refused for',
-              (event.refusedServices ?? []).length > 0 && <Livestreams ids={event.refusedServices ?? []} />,
-            ],
-            ['Creator', event.creator !== null && <span dir="auto">{event.creator}</span>],
-          ]}
-        />
-      </section>
-      <Faults why="Why" errors={errors} warnings={warnings} />
-      {event.outcome === 'published' && !event.dryRun && (
-        <section class="panel">
+    <EventShown
+      event={event}
+      warnings={event.report?.warnings ?? []}
+      why="Why"
+      report="Report to its publisher"
+      facts={[
+        [
+          'Institution',
+          institutionId && (
+            <Named view="institutions" id={institutionId} name={institutionName(institutionId)} />
+          ),
+        ],
+        ['Livestreams', services.length > 0 && <Livestreams ids={services} />],
+        ['Refused for', refusedServices.length > 0 && <Livestreams ids={refusedServices} />],
+      ]}
+      reached={
+        <>
           <h2>On its way</h2>
           {stages ? (
             <>
@@ -89,14 +64,10 @@ function Shown({ event }: { event: ShownEvent }) {
               },
             ]}
           />
-        </section>
-      )}
-      {topics.length > 0 && <Topics topics={topics} />}
-      {deliveries.length > 0 && <Deliveries deliveries={deliveries} />}
-      <Sent refused={refused} />
-      {published && <Json title="Event as it was published" value={published} />}
-      {report && <Json title="Report to its publisher" value={report} />}
-    </>
+        </>
+      }
+      deliveries={deliveries.length > 0 && <Deliveries deliveries={deliveries} />}
+    />
   )
 }
 
@@ -105,9 +76,7 @@ function Livestreams({ ids }: { ids: readonly string[] }) {
     <ul>
       {ids.slice(0, 50).map((id) => (
         <li key={id}>
-          <a href={`/console/livestreams/${pathPart(id)}`} title={id} dir="auto">
-            {livestreamName(id)}
-          </a>
+          <Named view="livestreams" id={id} name={livestreamName(id)} />
         </li>
       ))}
       {ids.length > 50 && <li class="muted">and {count(ids.length - 50)} more</li>}

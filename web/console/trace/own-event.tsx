@@ -3,18 +3,7 @@ import { Facts } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { count } from '../words.ts'
-import {
-  deliveryState,
-  deliveryTries,
-  EventFrame,
-  EventHead,
-  Faults,
-  identityOf,
-  Json,
-  LastTry,
-  Sent,
-  Topics,
-} from './event-parts.tsx'
+import { deliveryState, deliveryTries, EventFrame, EventShown, LastTry } from './event-parts.tsx'
 import { StagesBar } from './stages-bar.tsx'
 
 /** What the hub made of an event of the user's institution. */
@@ -34,25 +23,18 @@ export function OwnEventPage({ id, view }: { id: string; view: 'own-refusals' | 
 }
 
 function Shown({ event }: { event: OwnEvent }) {
-  const { errors, warnings, stages, refused, topics, receivers, published, report } = event
+  const { warnings, stages, receivers, report } = event
   return (
-    <>
-      <EventHead event={event} />
-      <section class="panel">
-        <Facts
-          of={[
-            ...identityOf(event),
-            [
-              'Sent by client',
-              typeof report?.clientId === 'string' && <span class="id">{report.clientId}</span>,
-            ],
-            ['Creator', event.creator !== null && <span dir="auto">{event.creator}</span>],
-          ]}
-        />
-      </section>
-      <Faults why="Why it was refused" errors={errors} warnings={warnings} />
-      {event.outcome === 'published' && !event.dryRun && (
-        <section class="panel">
+    <EventShown
+      event={event}
+      warnings={warnings}
+      why="Why it was refused"
+      report="Report"
+      facts={[
+        ['Sent by client', typeof report?.clientId === 'string' && <span class="id">{report.clientId}</span>],
+      ]}
+      reached={
+        <>
           <h2>Who got it</h2>
           {stages && <StagesBar stages={stages} withBudget={false} />}
           <Facts
@@ -65,13 +47,9 @@ function Shown({ event }: { event: OwnEvent }) {
             ]}
           />
           {receivers.webhooks && <Webhooks of={receivers.webhooks} />}
-        </section>
-      )}
-      {topics.length > 0 && <Topics topics={topics} />}
-      <Sent refused={refused} />
-      {published && <Json title="Event as it was published" value={published} />}
-      {report && <Json title="Report" value={report} />}
-    </>
+        </>
+      }
+    />
   )
 }
 
