@@ -1,16 +1,9 @@
 import { createCollection } from '../../store/collection.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import type { LastRequest } from './last-requests.ts'
-import {
-  type Announcement,
-  type AnnouncementRequest,
-  type ApiTrack,
-  checkAnnouncement,
-  type TrackStatus,
-  tracks,
-} from './track.ts'
+import { type Announcement, type ApiTrack, checkAnnouncement, type TrackStatus, tracks } from './track.ts'
 import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
@@ -51,10 +44,22 @@ export async function createLifecycle(parts: {
     status: (): TrackReport[] => tracks.map(report),
 
     /** Announces the sunset of a track, or changes the sunset that was announced. */
-    async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
-      const checked = checkAnnouncement(request)
+    async announce(announcement: Announcement): Promise<TrackReport | { error: string }> {
+      const checked = checkAnnouncement(announcement)
       if ('error' in checked) return checked
-      return inLock((held) => announce(checked, held))
+      const { track, link } = announcement
+      const sunset = checked.at.toISOString()
+      return inLock(async (held) => {
+        const before = of(track)
+        if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
+        if (stage === 'prod' && checked.at.getTime() <= clock()) {
+          return { error: `sunset must lie in the future on stage prod, not at ${sunset}` }
+        }
+        const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
+        const dates = { announcedAt, sunset, retiredAt: null }
+        await collection.put(track, { ...before, state: 'deprecated', link, ...dates }, held)
+        return report(track)
+      })
     },
 
     /** Retires a track whose sunset has passed and that had no requests for 7 days. */
@@ -105,22 +110,6 @@ export async function createLifecycle(parts: {
 
   function tellRetired(track: ApiTrack): void {
     for (const listener of retired) listener(track)
-  }
-
-  async function announce(
-    checked: Announcement,
-    held: readonly Change[],
-  ): Promise<TrackReport | { error: string }> {
-    const { track, sunset, link } = checked
-    const before = of(track)
-    if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
-    if (stage === 'prod' && sunset.getTime() <= clock()) {
-      return { error: `sunset must lie in the future on stage prod, not at ${sunset.toISOString()}` }
-    }
-    const announcedAt = before.announcedAt ?? new Date(clock()).toISOString()
-    const dates = { announcedAt, sunset: sunset.toISOString(), retiredAt: null }
-    await collection.put(track, { ...before, state: 'deprecated', link, ...dates }, held)
-    return report(track)
   }
 
   function of(track: ApiTrack): TrackStatus {

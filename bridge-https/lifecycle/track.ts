@@ -21,17 +21,10 @@ export interface TrackStatus {
 /** Longest brown-out, seconds. A longer one would be a retirement. */
 export const maxBrownout = 24 * 3600
 
-/** An announcement as an operator typed it, not checked yet. */
-export interface AnnouncementRequest {
-  track: string
-  sunset: string
-  link: string
-}
-
-/** A checked announcement. */
+/** An announcement as an operator typed it. */
 export interface Announcement {
   track: ApiTrack
-  sunset: Date
+  sunset: string
   link: string
 }
 
@@ -40,26 +33,19 @@ export function isTrack(text: string): text is ApiTrack {
   return tracks.some((track) => track === text)
 }
 
-/** An error text if no track has this name, else undefined. */
-function checkTrack(text: string): string | undefined {
-  return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
-}
-
-/** Checks an announcement, for the CLI and for the node. Returns the checked values, or an error text. */
-export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
-  const { track, link } = request
-  if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
-  const sunset = parseDate(request.sunset)
-  if (!sunset) {
+/** Checks an announcement, for the CLI and for the node. Returns the instant of its sunset, or an error text. */
+export function checkAnnouncement({ sunset, link }: Announcement): { at: Date } | { error: string } {
+  const at = parseDate(sunset)
+  if (!at) {
     return {
-      error: `sunset must be a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z, of the years 2000 to 9998, not ${JSON.stringify(request.sunset)}`,
+      error: `sunset must be a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z, of the years 2000 to 9998, not ${JSON.stringify(sunset)}`,
     }
   }
   // Brackets and white space would end the value of the Link header (RFC 8288 §3).
   if (!/^https?:\/\/[!-~]+$/.test(link) || /[<>"]/.test(link) || !URL.canParse(link)) {
     return { error: `link must be an http or https URL, not ${JSON.stringify(link)}` }
   }
-  return { track, sunset, link }
+  return { at }
 }
 
 /**

@@ -5,7 +5,7 @@ import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 
 const dayMs = 24 * 3600 * 1000
-const announcement = { track: 'push', sunset: '2026-03-02', link: 'https://hub.example/migration' }
+const announcement = { track: 'push' as const, sunset: '2026-03-02', link: 'https://hub.example/migration' }
 
 function createTime() {
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }

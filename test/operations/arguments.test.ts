@@ -19,7 +19,7 @@ t.test('the schemas refuse what the hub refuses, and nothing else', async (t) =>
     const isWrong = 'error' in checkCredentialRequest(request)
     t.equal(whyWrong(operations['credentials.add'], request) !== undefined, isWrong, label)
   }
-  const good = { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/' }
+  const good = { track: 'push' as const, sunset: '2027-12-31', link: 'https://hub.example/' }
   for (const change of [
     ...[{}, { sunset: '2027-12-31T12:00:00Z' }, { link: 'http://a.example/?b=c#d' }],
     ...[{ sunset: 'soon' }, { sunset: '31.12.2027' }, { link: 'ftp://a.example' }, { link: 'https://a b' }],
