@@ -2,6 +2,7 @@ import type { LoginLimit } from '../../listener/login-limit.ts'
 import { originOf } from '../../listener/origin.ts'
 import { caughtUp } from '../../store/caught-up.ts'
 import type { Store } from '../../store/store.ts'
+import { withoutAccount } from './strangers.ts'
 import type { KnownUser } from './users.ts'
 
 export type Readers = ReturnType<typeof createReaders>
@@ -55,7 +56,7 @@ export function createReaders(parts: {
       // A banned reader has the right password. So this is no failed log-in of its address.
       if (!credentials.isValid(reader.username)) return undefined
       noteUse(reader.username)
-      return { user: userOf(reader.username), filters: reader.filters }
+      return { user: withoutAccount(reader.username), filters: reader.filters }
     },
 
     /** Whether a reader may still read. */
@@ -74,17 +75,4 @@ function credentialsIn(authorization: string): { username: string; password: Buf
   const colon = bytes.indexOf(':')
   const end = colon < 0 ? bytes.length : colon
   return { username: bytes.toString('utf8', 0, end), password: bytes.subarray(end + 1) }
-}
-
-/** No user has such an id: those of users are UUIDs. */
-function userOf(username: string): KnownUser {
-  return {
-    userId: username,
-    email: username,
-    institutionId: '',
-    permissions: ['subscribe'],
-    emailVerified: false,
-    createdAt: new Date(0).toISOString(),
-    generation: 0,
-  }
 }

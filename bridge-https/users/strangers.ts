@@ -9,16 +9,21 @@ export type Strangers = ReturnType<typeof createStrangers>
 /** Maximum number of requests without a log-in, per minute and address. Many people may share one address. */
 const perMinute = 600
 
-/** The user for all visitors of a public page, without an account. */
-const stranger: KnownUser = {
-  userId: 'stranger',
-  email: 'stranger',
-  institutionId: '',
-  permissions: ['subscribe'],
-  emailVerified: false,
-  createdAt: new Date(0).toISOString(),
-  generation: 0,
+/** A user without an account, who may only read. No other user has such an id: those are UUIDs. */
+export function withoutAccount(name: string): KnownUser {
+  return {
+    userId: name,
+    email: name,
+    institutionId: '',
+    permissions: ['subscribe'],
+    emailVerified: false,
+    createdAt: new Date(0).toISOString(),
+    generation: 0,
+  }
 }
+
+/** The user for all visitors of a public page. */
+const stranger = withoutAccount('stranger')
 
 /** Admits strangers, which are clients without a log-in, with a limit per address (`HUB_PUBLIC_PAGE`). */
 export function createStrangers({ store, most = perMinute }: { store?: Store; most?: number }) {
