@@ -1,3 +1,4 @@
+import { onceForEach } from '../telemetry/once-for-each.ts'
 import type { Feed, LivestreamIndex as Former } from '../validator/feed/feed.ts'
 import type { Topics } from '../validator/topics.ts'
 import type { View } from './view.ts'
@@ -11,6 +12,13 @@ export interface NamedLivestream {
   institution: { id: string | null; title: string | null }
 }
 
+/** The ids of the livestreams of a feed, sorted: it may list 50,000. */
+const listed = onceForEach(async (feed: Feed) => {
+  const ids: string[] = []
+  for await (const { id } of feed.all()) ids.push(id)
+  return ids.sort()
+})
+
 /** The livestreams that can be read: those of the feed, and others that have a topic. */
 export function createLivestreams({
   feed,
@@ -21,8 +29,6 @@ export function createLivestreams({
   former: Pick<Former, 'byId'>
   topics: Pick<Topics, 'stored'>
 }) {
-  const listed = new WeakMap<Feed, Promise<string[]>>()
-
   return {
     /** The livestream with this id. Undefined: there is none, or the view shows nothing of it. */
     find(id: string, view: View): NamedLivestream | undefined {
@@ -40,22 +46,9 @@ export function createLivestreams({
     async ids(view: View): Promise<readonly string[]> {
       if (view.livestreams) return [...view.livestreams].sort()
       const current = feed()
-      const ofFeed = current ? await idsOf(current) : []
+      const ofFeed = current ? await listed(current) : []
       const others = [...topics.stored.keys()].filter((id) => !current?.byId.get(id))
       return others.length === 0 ? ofFeed : [...ofFeed, ...others].sort()
     },
-  }
-
-  /** Sorted once for each feed: it may list 50,000. */
-  function idsOf(current: Feed): Promise<string[]> {
-    const known = listed.get(current)
-    if (known) return known
-    const made = (async () => {
-      const ids: string[] = []
-      for await (const { id } of current.all()) ids.push(id)
-      return ids.sort()
-    })()
-    listed.set(current, made)
-    return made
   }
 }

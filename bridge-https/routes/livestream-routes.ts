@@ -1,4 +1,5 @@
 import { livestreamsIn } from '../../acl/access.ts'
+import { onceForEach } from '../../telemetry/once-for-each.ts'
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
 import { refuseUntil } from '../answer.ts'
 import { Livestreams, SilentLivestreams } from '../description/page-schemas.ts'
@@ -20,7 +21,8 @@ export function livestreamRoutes(parts: {
   silent: () => readonly { livestreamId: string; since: number }[]
   isPagePublic: boolean
 }): Route[] {
-  const listOf = keptLists()
+  /** The whole list of a feed: it may have megabytes. */
+  const listOf = onceForEach((feed: Feed) => makeList(feed.all()))
   const base = {
     method: 'GET',
     tag: 'Pages',
@@ -68,18 +70,6 @@ export function livestreamRoutes(parts: {
       },
     },
   ]
-}
-
-/** Keeps the whole list of each feed: it may have megabytes. */
-function keptLists(): (feed: Feed) => Promise<Kept> {
-  const lists = new WeakMap<Feed, Promise<Kept>>()
-  return (feed) => {
-    const known = lists.get(feed)
-    if (known) return known
-    const made = makeList(feed.all())
-    lists.set(feed, made)
-    return made
-  }
 }
 
 /** Makes the list in several turns of the event loop, so that no event waits for a long list. */

@@ -1,3 +1,4 @@
+import { onceForEach } from '../../telemetry/once-for-each.ts'
 import { inTurns } from '../../telemetry/turns.ts'
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
 import type { NodeParts } from '../node-parts.ts'
@@ -41,21 +42,13 @@ export function livestreamNamed({ feed, topics }: LivestreamParts, id: string): 
   }
 }
 
-const known = new WeakMap<Feed, Promise<ReadonlyMap<string, readonly string[]>>>()
-
-/** The ids of the livestreams of each institution. Made once for each feed: it may list 50,000. */
-function idsByInstitution(feed: Feed): Promise<ReadonlyMap<string, readonly string[]>> {
-  const found = known.get(feed)
-  if (found) return found
-  const made = (async () => {
-    const ids = new Map<string, string[]>()
-    for await (const { id, institution } of feed.all()) {
-      const list = ids.get(institution.id)
-      if (list) list.push(id)
-      else ids.set(institution.id, [id])
-    }
-    return ids
-  })()
-  known.set(feed, made)
-  return made
-}
+/** The ids of the livestreams of each institution of a feed: it may list 50,000. */
+const idsByInstitution = onceForEach(async (feed: Feed): Promise<ReadonlyMap<string, readonly string[]>> => {
+  const ids = new Map<string, string[]>()
+  for await (const { id, institution } of feed.all()) {
+    const list = ids.get(institution.id)
+    if (list) list.push(id)
+    else ids.set(institution.id, [id])
+  }
+  return ids
+})

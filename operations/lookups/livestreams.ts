@@ -2,7 +2,6 @@ import { radioTree } from '../../acl/access.ts'
 import type { Broker } from '../../broker/broker.ts'
 import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
-import type { LoopMark } from '../../watch/loops.ts'
 import type { NodeParts } from '../node-parts.ts'
 
 /** The livestreams with this id, external id or title, and their institutions (`owner`). */
@@ -21,18 +20,6 @@ export async function livestreamsNamed(
   return (await feed.titled(name)).map(shown)
 }
 
-/** A livestream, and when an event of it was accepted last. */
-interface NewestEvent {
-  /** ISO 8601. Null: it is not silent. */
-  silentSince: string | null
-  /** Whether the livestream plays in a loop with another. Times are ISO 8601. */
-  loop: { since: string; lastAt: string; with: string } | null
-  at: string | null
-  eventTime: string | null
-  livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
-  institution: { id: string | null; title: string | null }
-}
-
 /**
  * All livestreams of the feed, and others with retained events. Of each, the retained event that was accepted last.
  * Null: no event is retained, or the feed does not say.
@@ -43,40 +30,40 @@ export async function newestEvents({
   topics,
   watch,
   silentSince,
-}: Pick<NodeParts, 'broker' | 'feed' | 'topics' | 'watch' | 'silentSince'>): Promise<NewestEvent[]> {
+}: Pick<NodeParts, 'broker' | 'feed' | 'topics' | 'watch' | 'silentSince'>) {
   const last = lastRetained(broker.retained)
   const titles = new Map<string | null, string>()
-  const listed: NewestEvent[] = []
+  const rows: ReturnType<typeof rowOf>[] = []
   for await (const { id, externalId, title, institution } of feed.current()?.all() ?? []) {
-    const value = last.get(id)
-    last.delete(id)
     titles.set(institution.id, institution.title)
-    listed.push({
-      ...timesOf(value),
-      silentSince: silentSince?.(id) ?? null,
-      loop: loopShown(watch.loopOf(id)),
-      livestream: { id, externalId, title, isListed: true },
-      institution: { id: institution.id, title: institution.title },
-    })
+    const livestream = { id, externalId, title, isListed: true }
+    rows.push(rowOf(livestream, { id: institution.id, title: institution.title }))
+    last.delete(id)
   }
   // The feed does not list the others, or lists them no more.
-  const others = [...last].map(([id, value]) => {
-    const former = feed.former?.byId.get(id)
-    const owner = former?.institution.id ?? topics.stored.get(id)?.institutionId ?? null
+  for (const id of last.keys()) {
+    const { externalId = null, title = null, institution } = feed.former.byId.get(id) ?? {}
+    const owner = institution?.id ?? topics.stored.get(id)?.institutionId ?? null
+    const ownerTitle = titles.get(owner) ?? institution?.title ?? null
+    rows.push(rowOf({ id, externalId, title, isListed: false }, { id: owner, title: ownerTitle }))
+  }
+  return rows
+
+  function rowOf(
+    livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean },
+    institution: { id: string | null; title: string | null },
+  ) {
+    const value = last.get(livestream.id)
+    const mark = watch.loopOf(livestream.id)
     return {
-      ...timesOf(value),
-      silentSince: silentSince?.(id) ?? null,
-      loop: loopShown(watch.loopOf(id)),
-      livestream: {
-        id,
-        externalId: former?.externalId ?? null,
-        title: former?.title ?? null,
-        isListed: false,
-      },
-      institution: { id: owner, title: titles.get(owner) ?? former?.institution.title ?? null },
+      at: value ? iso(value.at) : null,
+      eventTime: value ? iso(value.time) : null,
+      silentSince: silentSince?.(livestream.id) ?? null,
+      loop: mark ? { since: iso(mark.since), lastAt: iso(mark.lastAt), with: mark.with } : null,
+      livestream,
+      institution,
     }
-  })
-  return [...listed, ...others]
+  }
 }
 
 /** By livestream: of its retained values, the one that the hub accepted last. */
@@ -90,16 +77,8 @@ function lastRetained({ topics, current }: Broker['retained']): Map<string, Reta
   return last
 }
 
-function loopShown(mark: LoopMark | undefined): NewestEvent['loop'] {
-  if (!mark) return null
-  const iso = (time: number) => new Date(time).toISOString()
-  return { since: iso(mark.since), lastAt: iso(mark.lastAt), with: mark.with }
-}
-
-/** When the hub accepted a value, and the event time of the value. ISO 8601. */
-function timesOf(value: RetainedValue | undefined) {
-  const iso = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString())
-  return { at: iso(value?.at), eventTime: iso(value?.time) }
+function iso(time: number): string {
+  return new Date(time).toISOString()
 }
 
 function shown({ id, externalId, institution }: Livestream) {
