@@ -35,8 +35,7 @@ const behindMs = 60_000
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
-  /** Nodes of an older release do not tell it. */
-  stale?: [queue: string, items: number][]
+  stale: [queue: string, items: number][]
   drivers: DriverHere[]
 }
 
@@ -82,7 +81,7 @@ export function createQueueList(parts: {
       const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
       const elsewhere = new Map(others.flatMap(({ states }) => states))
       const dropped = added([queues.dropped(), ...others.map((theirs) => theirs.dropped)])
-      const stale = added([queues.stale(), ...others.map((theirs) => theirs.stale ?? [])])
+      const stale = added([queues.stale(), ...others.map((theirs) => theirs.stale)])
       const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers)].flat()
       return inTurns(targets(), ([name, target]) => {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
