@@ -126,12 +126,24 @@ export function Contact({ address, subject }: { address: string | null; subject:
   )
 }
 
-/** The head of a view. */
-export function Head(props: { title: string; children?: ComponentChildren }) {
+/** The head of a view. `back`: the path and the name of the view that the shown one belongs to. */
+export function Head(props: {
+  title: string
+  back?: readonly [path: string, name: string]
+  children?: ComponentChildren
+}) {
+  const { title, back, children } = props
   return (
-    <div class="view-head">
-      <h1>{props.title}</h1>
-      {props.children}
-    </div>
+    <>
+      {back && (
+        <p class="back">
+          <a href={back[0]}>{back[1]}</a>
+        </p>
+      )}
+      <div class="view-head">
+        <h1>{title}</h1>
+        {children}
+      </div>
+    </>
   )
 }

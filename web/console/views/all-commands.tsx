@@ -54,10 +54,7 @@ export function CommandPage({ command }: { command: Command }) {
   }
   return (
     <>
-      <p class="back">
-        <a href="/console/commands">All commands</a>
-      </p>
-      <Head title={name} />
+      <Head back={['/console/commands', 'All commands']} title={name} />
       <p>{capital(summary)}.</p>
       {loses(command) ? (
         <CommandButton name={name} isWhole done={done} />

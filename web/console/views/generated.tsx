@@ -98,10 +98,7 @@ export function GeneratedPage(props: { command: Command; title: string; of: stri
   const { value, problem } = useCommandAnswer(name, { [by]: of }, everyMsOf(command))
   return (
     <>
-      <p class="back">
-        <a href={`/console/${view}`}>{title}</a>
-      </p>
-      <Head title={String(valueAt(value.value, heading) ?? of)} />
+      <Head back={[`/console/${view}`, title]} title={String(valueAt(value.value, heading) ?? of)} />
       <Problem text={problem.value} />
       {buttons.map((button) => (
         <KeptAnswer key={button.name} command={button} />

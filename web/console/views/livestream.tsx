@@ -23,37 +23,20 @@ export function LivestreamPage({ id }: { id: string }) {
   const key = livestream?.id ?? id
   return (
     <>
-      <p class="back">
-        <a href="/console/livestreams">Livestreams</a>
-      </p>
-      <Head title={livestreamName(id)} />
+      <Head back={['/console/livestreams', 'Livestreams']} title={livestreamName(id)} />
       <Recent args={{ livestream: key }}>
         {livestream ? (
           <Facts
             of={[
               [
                 'Institution',
-                <a
-                  key="institution"
-                  href={`/console/institutions/${encodeURIComponent(livestream.institution.id)}`}
-                  dir="auto"
-                >
+                <a href={`/console/institutions/${encodeURIComponent(livestream.institution.id)}`} dir="auto">
                   {livestream.institution.title}
                 </a>,
               ],
               ['Publisher', livestream.publisher.title],
-              [
-                'External id',
-                <span key="external" class="id">
-                  {livestream.externalId}
-                </span>,
-              ],
-              [
-                'Id',
-                <span key="id" class="id">
-                  {livestream.id}
-                </span>,
-              ],
+              ['External id', <span class="id">{livestream.externalId}</span>],
+              ['Id', <span class="id">{livestream.id}</span>],
             ]}
           />
         ) : (
@@ -75,21 +58,9 @@ export function LivestreamPage({ id }: { id: string }) {
 export function InstitutionPage({ id }: { id: string }) {
   return (
     <>
-      <p class="back">
-        <a href="/console/livestreams">Livestreams</a>
-      </p>
-      <Head title={institutionName(id)} />
+      <Head back={['/console/livestreams', 'Livestreams']} title={institutionName(id)} />
       <Recent args={{ institution: id }}>
-        <Facts
-          of={[
-            [
-              'Id',
-              <span key="id" class="id">
-                {id}
-              </span>,
-            ],
-          ]}
-        />
+        <Facts of={[['Id', <span class="id">{id}</span>]]} />
       </Recent>
       <section class="panel">
         <h2>Its livestreams</h2>
@@ -128,7 +99,7 @@ function Recent({ args, children }: { args: Record<string, unknown>; children: C
                 codes.length === 0 ? (
                   <Badge tone="good">nothing</Badge>
                 ) : (
-                  <ul key="codes">
+                  <ul>
                     {codes.map(([code, number]) => (
                       <li key={code}>
                         {count(number)} × <code>{code}</code>

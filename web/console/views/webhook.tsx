@@ -24,10 +24,9 @@ export function WebhookPage({ name }: { name: string }) {
   const subscription = subscriptions.value.value?.find((one) => one.name === name)
   return (
     <>
-      <p class="back">
-        <a href="/console/webhooks">Webhooks</a>
-      </p>
-      <Head title={queue?.target ?? name}>{queue && <State of={queue.state} />}</Head>
+      <Head back={['/console/webhooks', 'Webhooks']} title={queue?.target ?? name}>
+        {queue && <State of={queue.state} />}
+      </Head>
       <Problem text={queues.problem.value ?? subscriptions.problem.value} />
       {queues.value.value && !queue && (
         <p class="nothing">There is no webhook or plugin target of this name.</p>
