@@ -1,6 +1,6 @@
 import type { Item } from './item.ts'
 import { createNewestMap } from './newest-map.ts'
-import { createRecords, type Records } from './records.ts'
+import type { Records } from './records.ts'
 
 export type Loops = ReturnType<typeof createLoops>
 
@@ -91,7 +91,7 @@ interface Publication {
  *
  * Everything is in memory: after a start, a loop is found again in three rounds.
  */
-export function createLoops(records: Records<{ plays?: PlayLine | undefined }> = createRecords(() => ({}))) {
+export function createLoops(records: Records<{ plays?: PlayLine | undefined }>) {
   /** By key. */
   const items = createNewestMap<Publications>(atLeast.items)
   /** By livestream. */
@@ -143,19 +143,12 @@ export function createLoops(records: Records<{ plays?: PlayLine | undefined }> =
       return found
     },
 
-    /** Whether a livestream plays in a loop. */
-    markOf(livestreamId: string, now: number): LoopMark | undefined {
-      const known = marks.get(livestreamId)
-      return known && now - known.lastAt <= markedMs ? known : undefined
-    },
+    /** What is known of a livestream that plays in a loop. Undefined: it plays in none. */
+    markOf,
 
     /** The livestreams that play in loops. */
     marked: (now: number): [livestreamId: string, mark: LoopMark][] =>
-      marks.entries().filter(([, { lastAt }]) => now - lastAt <= markedMs),
-
-    /** How many livestreams play in loops. */
-    count: (now: number): number =>
-      marks.entries().filter(([, { lastAt }]) => now - lastAt <= markedMs).length,
+      marks.entries().filter(([, mark]) => isCurrent(mark, now)),
   }
 
   /** What an event of an item on a livestream is, after all earlier events. */
@@ -201,10 +194,14 @@ export function createLoops(records: Records<{ plays?: PlayLine | undefined }> =
 
   /** Returns whether the livestream was not marked before. */
   function mark(livestreamId: string, after: string, now: number): boolean {
+    const known = markOf(livestreamId, now)
+    marks.set(livestreamId, { since: known?.since ?? now, lastAt: now, with: after })
+    return known === undefined
+  }
+
+  function markOf(livestreamId: string, now: number): LoopMark | undefined {
     const known = marks.get(livestreamId)
-    const isKnown = known !== undefined && now - known.lastAt <= markedMs
-    marks.set(livestreamId, { since: isKnown ? known.since : now, lastAt: now, with: after })
-    return !isKnown
+    return known && isCurrent(known, now) ? known : undefined
   }
 }
 
@@ -223,6 +220,10 @@ interface JudgedPlay {
   isOwnRepeat: boolean
   /** The livestream has repeated the item after this time with nobody in between, milliseconds. */
   sinceMs?: number
+}
+
+function isCurrent({ lastAt }: LoopMark, now: number): boolean {
+  return now - lastAt <= markedMs
 }
 
 function isLoop(judged: JudgedPlay): judged is JudgedPlay & { after: string } {

@@ -3,7 +3,7 @@ import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { TrackEvent } from '../event/kinds/track.ts'
 import { maxClockDifference } from '../event/warnings.ts'
 import type { Accepted } from '../validator/settlement.ts'
-import { createRecords, type Records } from './records.ts'
+import type { Records } from './records.ts'
 
 /** What is counted of the events of a livestream. */
 export interface Counts {
@@ -67,9 +67,7 @@ const nothingAnnounced: readonly string[] = []
  * Counts what the events of livestreams say about their programme (open.md §7). Gets the time passed in. What plays is in
  * memory alone: the first element after a start ends no gap.
  */
-export function createProgramme(
-  records: Records<{ line?: ProgrammeLine | undefined }> = createRecords(() => ({})),
-) {
+export function createProgramme(records: Records<{ line?: ProgrammeLine | undefined }>) {
   return {
     /** Forgets what plays. */
     forget(): void {

@@ -1,5 +1,5 @@
 import { emptyGaps, type Gaps, learn, usualGap } from './gaps.ts'
-import { createRecords, type Records } from './records.ts'
+import type { Records } from './records.ts'
 
 export type Silence = ReturnType<typeof createSilence>
 
@@ -34,7 +34,7 @@ export interface Heard {
  * Learns how often each livestream has events, and finds those that are silent for twice as long as usual at this hour
  * (open.md §7). Gets the time passed in.
  */
-export function createSilence(records: Records<{ heard?: Heard | undefined }> = createRecords(() => ({}))) {
+export function createSilence(records: Records<{ heard?: Heard | undefined }>) {
   /** Those that are silent: pages ask for them again and again. */
   const silent = new Map<string, Heard>()
   const hub: Heard = { institutionId: '', gaps: emptyGaps(), since: 0, at: 0, from: 0, isSilent: false }

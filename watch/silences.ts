@@ -35,8 +35,7 @@ export async function openSilences(parts: {
   isCutOff: () => boolean
   clock: () => number
   log: Log
-  /** By default its own. */
-  records?: Parameters<typeof createSilence>[0]
+  records: Parameters<typeof createSilence>[0]
 }) {
   const { store, isLeader, isCutOff, clock, log } = parts
   const silence = createSilence(parts.records)

@@ -109,7 +109,7 @@ export async function openWatch(
     silentCount: silences.count,
 
     /** How many livestreams play in loops. */
-    loopCount: (): number => loops?.count(clock()) ?? 0,
+    loopCount: (): number => loops?.marked(clock()).length ?? 0,
 
     /** What is noticed of livestreams now, by institution: their owner, who may not have published the last event. */
     noticed(): Map<string, { silent: Marked[]; loops: Marked[] }> {

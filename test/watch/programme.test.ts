@@ -1,6 +1,7 @@
 import t from 'tap'
 import { eventKinds, type HubEvent } from '../../event/kind.ts'
 import { createProgramme, emptyCounts, type Sums } from '../../watch/programme.ts'
+import { createRecords } from '../../watch/records.ts'
 import { data, playing, station } from '../events.ts'
 
 /* What weekly reports count of the events of a livestream (open.md §7). Time is simulated. */
@@ -10,7 +11,7 @@ const monday = Date.parse('2026-01-05T06:00:00Z')
 
 /** A livestream from Monday morning on. Each step tells how many minutes after it an event comes. */
 function livestream() {
-  const programme = createProgramme()
+  const programme = createProgramme(createRecords(() => ({})))
   const total = emptyCounts()
   let institutionId = 'urn:one'
   const told = (kind: string, at: number, fields: Record<string, unknown>, isInterrupted = false) => {

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { createRecords } from '../../watch/records.ts'
 import { createSilence } from '../../watch/silence.ts'
 import { createRandom, type Random } from '../random.ts'
 
@@ -38,7 +39,7 @@ function eventsOf(programme: Programme, upTo: number, random: Random): number[] 
 t.test(
   '30 days of 60 stations with nights and news: at most one false alarm a week, and each dead playout is found',
   async (t) => {
-    const silence = createSilence()
+    const silence = createSilence(createRecords(() => ({})))
     const random = createRandom('silence')
     const dead = [
       { station: 0, at: monday + 9 * days + 14.4 * hours, withinMs: 10 * minutes },
@@ -82,7 +83,7 @@ t.test(
 
 /** A hub whose stations have been heard for nine days. */
 function known(stations = 6) {
-  const silence = createSilence()
+  const silence = createSilence(createRecords(() => ({})))
   for (let now = monday; now <= monday + 9 * days; now += 4 * minutes)
     for (let n = 0; n < stations; n++) silence.published(`urn:${n}`, 'urn:house', now + n * 1000)
   return { silence, now: monday + 9 * days + minutes }
@@ -121,7 +122,7 @@ t.test('a silence of the hub itself alarms for nobody', async (t) => {
 
 t.test('what was stored survives a start, and silence counts from the start on', async (t) => {
   const { silence, now } = known()
-  const again = createSilence()
+  const again = createSilence(createRecords(() => ({})))
   for (const [id, { institutionId, gaps, since, at }] of silence.all())
     again.restore(id, { institutionId, gaps, since, at }, now + 5 * hours)
   t.same(again.look(now + 5 * hours), [])
@@ -131,7 +132,7 @@ t.test('what was stored survives a start, and silence counts from the start on',
 })
 
 t.test('nobody is silent in its first days, nor in an hour of which nothing is known', async (t) => {
-  const silence = createSilence()
+  const silence = createSilence(createRecords(() => ({})))
   silence.published('urn:0', 'urn:house', monday)
   silence.published('urn:0', 'urn:house', monday + 4 * minutes)
   t.same(silence.look(monday + 5 * days), [])
@@ -140,7 +141,7 @@ t.test('nobody is silent in its first days, nor in an hour of which nothing is k
 })
 
 t.test('memory is bounded, and a livestream that is gone for good is forgotten', async (t) => {
-  const silence = createSilence()
+  const silence = createSilence(createRecords(() => ({})))
   for (let n = 0; n < 70_000; n++) silence.published(`urn:${n}`, 'urn:house', monday + n)
   t.equal([...silence.all()].length, 60_000)
   silence.published('urn:7', 'urn:house', monday + 70 * days)

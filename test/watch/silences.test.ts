@@ -1,5 +1,6 @@
 import pino from 'pino'
 import t from 'tap'
+import { createRecords } from '../../watch/records.ts'
 import { openSilences } from '../../watch/silences.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
@@ -16,6 +17,7 @@ async function open(store = createMemoryStore(), { at = monday, isLeader = true 
   const lines: Record<string, unknown>[] = []
   let commits = 0
   const silences = await openSilences({
+    records: createRecords(() => ({})),
     store: {
       ...store.store,
       commit(changes) {

@@ -3,6 +3,7 @@ import { eventKinds, type HubEvent } from '../../../event/kind.ts'
 import { type Item, itemOf } from '../../../watch/item.ts'
 import { createLoops } from '../../../watch/loops.ts'
 import { createProgramme, emptyCounts } from '../../../watch/programme.ts'
+import { createRecords } from '../../../watch/records.ts'
 import { collectGarbage } from '../../collect-garbage.ts'
 import { playing, station } from '../../events.ts'
 import { createRandom, type Random } from '../../random.ts'
@@ -38,7 +39,7 @@ function song(isrc: string, title: string, length: number): Item {
 }
 
 t.test('100 days of 60 stations with shared charts: no false warning', async (t) => {
-  const loops = createLoops()
+  const loops = createLoops(createRecords(() => ({})))
   const random = createRandom('charts')
   const warned: string[] = []
   let events = 0
@@ -57,7 +58,7 @@ t.test('100 days of 60 stations with shared charts: no false warning', async (t)
 t.test(
   'in such a day a pair that begins to rebroadcast each other is found within three rounds',
   async (t) => {
-    const loops = createLoops()
+    const loops = createLoops(createRecords(() => ({})))
     const plays = dayOf(0, createRandom('pair'))
     const begins = plays.findIndex(({ at }) => at > 12 * hours)
     for (const { livestreams, item, at } of plays.slice(0, begins)) loops.published(item, livestreams, at)
@@ -76,7 +77,7 @@ t.test(
 )
 
 t.test('memory is bounded: a flood of items and livestreams', async (t) => {
-  const loops = createLoops()
+  const loops = createLoops(createRecords(() => ({})))
   collectGarbage()
   const before = process.memoryUsage().heapUsed
   for (let n = 0; n < 300_000; n++) {
@@ -94,8 +95,8 @@ t.test('memory is bounded: a flood of items and livestreams', async (t) => {
 })
 
 t.test('memory is bounded: of the longest titles and item ids, no more stays than is compared', async (t) => {
-  const loops = createLoops()
-  const programme = createProgramme()
+  const loops = createLoops(createRecords(() => ({})))
+  const programme = createProgramme(createRecords(() => ({})))
   const total = emptyCounts()
   const kind = eventKinds.find(({ isNow }) => isNow)
   if (!kind) throw new Error('no kind for what plays')
@@ -113,7 +114,7 @@ t.test('memory is bounded: of the longest titles and item ids, no more stays tha
   collectGarbage()
   t.ok(process.memoryUsage().heapUsed - before < 10 * 1024 * 1024)
   t.equal(total.sums.elements, 300)
-  t.equal(loops.count(300), 0)
+  t.equal(loops.marked(300).length, 0)
 })
 
 /** What all stations publish on a day, in the order of time. */
