@@ -16,6 +16,9 @@ export interface Entry extends Message {
   at: number
 }
 
+/** The clocks of nodes, which give entries their `at`, differ by at most this, milliseconds. */
+export const clockToleranceMs = 30_000
+
 /** A message in the index of a stream. */
 export interface IndexEntry {
   stream: string

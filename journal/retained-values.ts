@@ -3,6 +3,7 @@ import { keepsStored } from '../store/commit.ts'
 import type { CommitEnd } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change, Order } from '../store/store.ts'
+import { clockToleranceMs } from './entry.ts'
 import {
   beyondBounds,
   type RetainedValue,
@@ -31,8 +32,6 @@ const first = { nth: 0, at: 'value' } as const
  * key, the store has the first position of the last commit that a node made while its clock was behind.
  */
 export const clockBehindKey = storeKeys.clockBehind.prefix
-/** The clocks of nodes differ by no more than this, milliseconds. */
-const clockToleranceMs = 30_000
 
 /** A slot for which this node has commits under way. */
 interface Unsettled {

@@ -3,6 +3,7 @@ import { maxLivestreams } from '../../event/schema.ts'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
 import {
+  clockToleranceMs,
   type Entry,
   everyPrefix,
   journalKey,
@@ -15,8 +16,6 @@ import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
 
-/** Clocks of nodes differ by at most this, milliseconds. */
-const clockToleranceMs = 30_000
 /** An event that is repeated within this time keeps its id, milliseconds. */
 const repeatedMs = 3_600_000
 /** Limits of the search for one id: checked messages, and bytes read. */

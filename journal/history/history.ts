@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'
-import { type Entry, type IndexEntry, indexPrefix } from '../entry.ts'
+import { clockToleranceMs, type Entry, type IndexEntry, indexPrefix } from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import {
   type EventRow,
@@ -64,8 +64,6 @@ const maxPageBytes = 256 * 1024
 const readAtOnce = 10
 /** Maximum number of events in one answer of `since`. */
 const maxSince = 200
-/** The clocks of nodes differ by no more than this, milliseconds. */
-const clockToleranceMs = 30_000
 
 /** The history of events. Every answer is read from the journal. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
