@@ -42,17 +42,9 @@ export function createParts({
   return {
     /** The parts of a livestream, in the order of the kinds. An event whose time is ahead is not shown yet (open.md §4). */
     async of(livestreamId: string, moment: Moment): Promise<Part[]> {
-      const now = eventKinds.map((kind) => ({
-        kind,
-        values: retained.storedValues(radioTopic(livestreamId, kind)),
-      }))
-      const later = now.flatMap(({ kind, values }) => values.filter((value) => !isShown(kind, value, moment)))
-      const before = later.length > 0 ? await valuesBefore(livestreamId, moment, later) : []
-      return now.map(({ kind, values }) => {
-        const topic = radioTopic(livestreamId, kind)
-        // Control states that nothing has replaced since may lie far before those that something has.
-        const known = [...before.filter((value) => value.topic === topic), ...values].sort(byPosition)
-        const shown = known.filter((value) => isShown(kind, value, moment))
+      const known = await knownAt(livestreamId, moment, (kind, value) => !isShown(kind, value, moment))
+      return known.map(({ kind, values }) => {
+        const shown = values.filter((value) => isShown(kind, value, moment))
         return { kind, values: newestOfEach(shown, moment.now) }
       })
     },
@@ -62,21 +54,29 @@ export function createParts({
      * was stored late, behind events that were accepted later: a moment counts by their times.
      */
     async ahead(livestreamId: string, moment: Moment): Promise<RetainedValue[]> {
-      const now = eventKinds.filter(waitsForItsTime).map((kind) => ({
-        kind,
-        values: retained.storedValues(radioTopic(livestreamId, kind)),
-      }))
       const isAhead = ({ position, time }: RetainedValue) => position <= moment.position && time > moment.now
-      const overtaken = now.flatMap(({ values }) =>
-        values.filter(({ position }) => position > moment.position),
-      )
-      const before = overtaken.length > 0 ? await valuesBefore(livestreamId, moment, overtaken) : []
-      return now.flatMap(({ kind, values }) => {
-        const topic = radioTopic(livestreamId, kind)
-        const known = [...before.filter((value) => value.topic === topic), ...values].sort(byPosition)
-        return newestOfEach(known.filter(isAhead), moment.now)
-      })
+      const isLater = (kind: EventKind, { position }: RetainedValue) =>
+        waitsForItsTime(kind) && position > moment.position
+      const known = (await knownAt(livestreamId, moment, isLater)).filter(({ kind }) => waitsForItsTime(kind))
+      return known.flatMap(({ values }) => newestOfEach(values.filter(isAhead), moment.now))
     },
+  }
+
+  /** The values of now, and before those that are `isLater` what they have replaced, in the order of acceptance. */
+  async function knownAt(
+    livestreamId: string,
+    moment: Moment,
+    isLater: (kind: EventKind, value: RetainedValue) => boolean,
+  ): Promise<Part[]> {
+    const topicOf = (kind: EventKind) => radioTopic(livestreamId, kind)
+    const now = eventKinds.map((kind) => ({ kind, values: retained.storedValues(topicOf(kind)) }))
+    const later = now.flatMap(({ kind, values }) => values.filter((value) => isLater(kind, value)))
+    const before = later.length > 0 ? await valuesBefore(livestreamId, moment, later) : []
+    return now.map(({ kind, values }) => {
+      // Control states that nothing has replaced since may lie far before those that something has.
+      const replaced = before.filter(({ topic }) => topic === topicOf(kind))
+      return { kind, values: [...replaced, ...values].sort(byPosition) }
+    })
   }
 
   /**
