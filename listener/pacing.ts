@@ -25,9 +25,9 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   return {
     enter,
     /** Resolves when the call may go on. */
-    turn: (): Promise<void> =>
+    turn: (about?: About): Promise<void> =>
       new Promise((resolve) => {
-        if (enter(resolve)) resolve()
+        if (enter(resolve, about)) resolve()
       }),
   }
 

@@ -10,21 +10,15 @@ export type ReturnTurns = ReturnType<typeof createReturnTurns>
 const perTurn = { logIn: 1, choice: 1, message: 48 }
 
 /** Lets the steps of returns through in turns. Serves askers alternately, and keeps the order of each. */
-export function createReturnTurns(most: typeof perTurn = perTurn) {
+export function createReturnTurns() {
   const pacings = {
-    logIn: createPacing(most.logIn),
-    choice: createPacing(most.choice),
-    message: createPacing(most.message),
+    logIn: createPacing(perTurn.logIn),
+    choice: createPacing(perTurn.choice),
+    message: createPacing(perTurn.message),
   }
 
   return {
-    /** Resolves when this step may be done. Undefined: at once. */
-    enter(step: keyof typeof perTurn, asker: string): Promise<void> | undefined {
-      let resume = () => {}
-      if (pacings[step].enter(() => resume(), { asker })) return undefined
-      return new Promise<void>((resolve) => {
-        resume = resolve
-      })
-    },
+    /** Resolves when this step may be done. */
+    enter: (step: keyof typeof perTurn, asker: string): Promise<void> => pacings[step].turn({ asker }),
   }
 }
