@@ -183,8 +183,7 @@ type SchemaErrorCode = `${string}.openapi.validation`
 
 /** The check that finds an error. Undefined: no error of an event has this code. */
 export function checkOf(errorCode: string): Check | undefined {
-  if (errorCode.endsWith('.openapi.validation')) return 'shape'
-  return new Map<string, ErrorKind>(Object.entries(errorTable)).get(errorCode)?.check
+  return errorCode.endsWith(schemaSuffix) ? 'shape' : table.get(errorCode)?.check
 }
 
 /** Every error code of an event. */

@@ -50,7 +50,7 @@ export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<v
  */
 export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
   const [first = recordType.handshake, , third] = bytes
-  if ((first & 0x80) !== 0) return third === undefined && bytes.length < 3 ? 'incomplete' : sslVersion2(third)
+  if ((first & 0x80) !== 0) return third === undefined ? 'incomplete' : sslVersion2(third)
   if (first < recordType.least || first > recordType.most) return 'other'
   let message: Buffer = Buffer.alloc(0)
   let at = 0
@@ -81,7 +81,7 @@ const headerBytes = 5
 const majorVersion = 3
 
 /** Refuses a ClientHello in the form of SSL 2.0: RFC 6176 forbids this form, but OpenSSL accepts it. */
-function sslVersion2(messageType: number | undefined): 'other' | Error {
+function sslVersion2(messageType: number): 'other' | Error {
   return messageType === 1 ? failure('ERR_SSL_UNSUPPORTED_PROTOCOL', 'SSL 2.0') : 'other'
 }
 
