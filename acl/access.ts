@@ -48,12 +48,13 @@ export const radioTree = 'radio/#'
  * allowed here. The validator then checks the class of the event (error code `event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
-  const malformed = checkTopicName(topic)
+  const inbox = parseInbox(topic)
+  // An inbox has a proper name.
+  const malformed = inbox ? undefined : checkTopicName(topic)
   if (malformed !== undefined) return refused('topic.name', malformed, 'topic.invalid')
   if (principal.role === 'subscriber') {
     return refused('subscriber.never-publishes', 'a subscriber never publishes')
   }
-  const inbox = parseInbox(topic)
   if (inbox === undefined) {
     return refused(
       'publisher.inbox-only',

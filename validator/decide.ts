@@ -46,6 +46,8 @@ export type Decision =
       expires?: number
       /** The livestream of each service, in the order of `event.services`. */
       livestreams: Livestream[]
+      /** Their ids, without repetitions. */
+      livestreamIds: string[]
       /** What the publisher should know of an event that is published all the same (open.md §2, §3). */
       warnings: readonly ErrorItem[]
       /** Who made the event, as its publisher says (`validator/dialect.ts`). */
@@ -67,9 +69,8 @@ export const maxPayloadBytes = 400 * 1024
 /** Maximum bytes of all messages for one event. One commit stores all of them. */
 const maxTotalBytes = 8 * 1024 * 1024
 
-/** Checks the number of livestreams, and the bytes of the messages for all of them. */
-export function checkTotalSize(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
-  const count = new Set(livestreamIds).size
+/** Checks the number of different livestreams, and the bytes of the messages for all of them. */
+export function checkTotalSize(payload: Buffer, count: number): ErrorItem[] {
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
   if (payload.length * count <= maxTotalBytes) return []
   const detail = `${payload.length} bytes for ${count} livestreams, expected at most ${maxTotalBytes} bytes over all of them`
@@ -105,12 +106,12 @@ export function decide(
   }
   const ownership = checkOwnership(shape.event.services, institutionId, feed)
   if ('errors' in ownership) return refused([...errors, ...ownership.errors], read)
-  const ids = ownership.livestreams.map(({ id }) => id)
-  errors.push(...checkTotalSize(payload, ids))
+  const { livestreams } = ownership
+  const livestreamIds = [...new Set(livestreams.map(({ id }) => id))]
+  errors.push(...checkTotalSize(payload, livestreamIds.length))
   if (errors.length > 0) return refused(errors, read)
   const { event, kind, time, expires } = shape
   const { warnings, creator, isCompletedFromFeed } = read
-  const { livestreams } = ownership
   // Names each field: fields behind a spread took as long as the check of the shape.
   const published = {
     outcome: 'published' as const,
@@ -118,6 +119,7 @@ export function decide(
     kind,
     time,
     livestreams,
+    livestreamIds,
     warnings,
     creator,
     isCompletedFromFeed,

@@ -53,7 +53,7 @@ export function judgeRequest(
   const misnamed = checkNames(event.services, by)
   if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
   const judged = judge(event.services, institutionId, by, topics)
-  const tooMuch = checkTotalSize(payload, [...judged.ids])
+  const tooMuch = checkTotalSize(payload, judged.ids.size)
   const named = new Set(event.services.map(({ type, externalId }) => `${type} ${externalId}`)).size
   if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: named }
   return { ...shape, livestreams: named, by, judged }

@@ -59,7 +59,7 @@ export function createPipeline(parts: {
       const way = metrics.latency.begin(arrival.started)
       const decision = decideNow(submission)
       way.decided = performance.now()
-      charge?.(arrival, decision.outcome === 'published' ? livestreamsOf(decision).length : 0)
+      charge?.(arrival, decision.outcome === 'published' ? decision.livestreamIds.length : 0)
       const { institutionId, reportTo = [institutionId] } = submission
       return settle({ institutions: reportTo, arrival, way, event: { decision, submission } })
     },
@@ -256,9 +256,8 @@ function complete(
       return livestream ? { ...service, id: livestream.id } : service
     }),
   }
-  const livestreamIds = livestreamsOf(decision)
   const payload = Buffer.from(JSON.stringify(event))
-  const { kind, time } = decision
+  const { kind, time, livestreamIds } = decision
   const rounds = watch?.roundsOf({ event, kind, livestreamIds })
   const circumstances = { kind, time, receivedAt: arrival.at, pluginTargets: work.pluginTargets, rounds }
   const warnings = warningsOf(event, circumstances, decision.warnings)
@@ -297,11 +296,6 @@ function note(
       'event refused',
     )
   }
-}
-
-/** The ids of the livestreams of an accepted event, without repetitions. */
-function livestreamsOf({ livestreams }: Extract<Decision, { outcome: 'published' }>): string[] {
-  return [...new Set(livestreams.map(({ id }) => id))]
 }
 
 function describeFailure(report: Report, errors: ErrorItem[]): Report {

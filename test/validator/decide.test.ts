@@ -27,6 +27,7 @@ t.test('an acceptable event comes out with everything that follows from it', asy
     kind: kindByName.get('de.org.hub.v1.radio.track.playing'),
     time: now - 60_000 + 250,
     livestreams: [station],
+    livestreamIds: [station.id],
     warnings: [],
     creator: undefined,
     isCompletedFromFeed: false,
