@@ -1,9 +1,12 @@
 import type { Answer } from './answer.ts'
 
-/** Headers of a stream. `x-accel-buffering`: nginx passes on each event at once. */
+/**
+ * Headers of a stream. `no-transform`: a proxy that compresses would hold events back until it has enough of them
+ * (RFC 9111 §5.2.2.6). `x-accel-buffering`: nginx passes on each event at once.
+ */
 export const streamHeaders = {
   'content-type': 'text/event-stream; charset=utf-8',
-  'cache-control': 'no-store',
+  'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 }
 

@@ -27,7 +27,7 @@ onEachStore('a stream begins with the state, and goes on with each event', async
     status: 200,
     headers: {
       'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store',
+      'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
       'access-control-allow-origin': '*',
     },
