@@ -2,6 +2,7 @@ import type { NoLogin, ReaderLogin } from '../../client/keep-subscribed.ts'
 import { type HubAnswer, problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsReader, user } from '../page/session.ts'
+import { inStorage } from '../page/storage.ts'
 
 /** A kept credential must be valid for at least this time, milliseconds. */
 const leastMs = 5 * 60 * 1000
@@ -9,7 +10,7 @@ const leastMs = 5 * 60 * 1000
 const storageKey = 'hub-mqtt'
 
 /** The credential with which this page logs in to MQTT, for an hour: that of this tab, or a new one. `isFresh`: a new one in any case. */
-export async function takeCredential(isFresh = false): Promise<ReaderLogin | NoLogin> {
+export async function takeCredential(isFresh: boolean): Promise<ReaderLogin | NoLogin> {
   const kept = isFresh ? undefined : keptCredential()
   if (kept) return kept
   const answer = await askAsReader('POST', '/auth/mqtt')
@@ -19,11 +20,7 @@ export async function takeCredential(isFresh = false): Promise<ReaderLogin | NoL
     return { isRefused, reason: whyNone(answer), retryAfter: answer.retryAfter }
   }
   const credential = { username, password, expiresAt: Date.parse(String(expiresAt)) }
-  try {
-    sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() }))
-  } catch {
-    // The browser forbids storage: the next load of the page takes a new credential.
-  }
+  inStorage(() => sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() })))
   return credential
 }
 
@@ -36,20 +33,12 @@ function whyNone(answer: HubAnswer): string {
 
 /** Forgets the credential of this tab, because it was refused or has expired. */
 export function forgetCredential(): void {
-  try {
-    sessionStorage.removeItem(storageKey)
-  } catch {
-    // Nothing is stored.
-  }
+  inStorage(() => sessionStorage.removeItem(storageKey))
 }
 
 function keptCredential(): ReaderLogin | undefined {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? 'null')
-    return kept?.of === holder() && kept.expiresAt - now() > leastMs ? kept : undefined
-  } catch {
-    return undefined
-  }
+  const kept = inStorage(() => JSON.parse(sessionStorage.getItem(storageKey) ?? 'null'))
+  return kept?.of === holder() && kept.expiresAt - now() > leastMs ? kept : undefined
 }
 
 /** The user whose credential is kept. Another user may have other permissions. */

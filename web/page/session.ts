@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { ask, type HubAnswer, problemOf } from './ask.ts'
 import { isRecord } from './record.ts'
+import { inStorage } from './storage.ts'
 
 /** The user who is logged in. */
 export interface User {
@@ -71,11 +72,7 @@ export async function logInAt(path: string, body: unknown): Promise<string | und
 export async function logOut(): Promise<string | undefined> {
   const answer = await ask('DELETE', path)
   if (answer.status !== 200) return problemOf(answer)
-  try {
-    sessionStorage.clear()
-  } catch {
-    // The browser lets this page store nothing.
-  }
+  inStorage(() => sessionStorage.clear())
   forget()
   return undefined
 }
@@ -158,21 +155,12 @@ function forget(): void {
 }
 
 function isMarked(): boolean {
-  try {
-    return localStorage.getItem(mark) !== null
-  } catch {
-    // The browser forbids this page to store anything.
-    return false
-  }
+  return inStorage(() => localStorage.getItem(mark) !== null) ?? false
 }
 
+/** Without the mark, the person logs in anew with each page. */
 function setMark(value: string | undefined): void {
-  try {
-    if (value === undefined) localStorage.removeItem(mark)
-    else localStorage.setItem(mark, value)
-  } catch {
-    // The person logs in anew with each page.
-  }
+  inStorage(() => (value === undefined ? localStorage.removeItem(mark) : localStorage.setItem(mark, value)))
 }
 
 function codeOf({ body }: HubAnswer): unknown {
