@@ -17,6 +17,15 @@ export function kindOf(event: unknown): EventKind | undefined {
   return isRecord(event) ? kinds.get(event.event) : undefined
 }
 
+/** The event that a message carries. Undefined: it is not one that the hub has checked. */
+export function eventIn(payload: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(payload))
+  } catch {
+    return undefined
+  }
+}
+
 /** Whether a value is what JSON calls an object. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -3,7 +3,7 @@ import { ClientError, type ErrorCode, errorCodes } from './errors.ts'
 import type { EventOfKind } from './events.ts'
 import type { Http } from './http.ts'
 import { type ConnectionState, keepSubscribed, noneGranted } from './keep-subscribed.ts'
-import { isRecord, type Kind, kindOf } from './kind.ts'
+import { eventIn, isRecord, type Kind, kindOf } from './kind.ts'
 import { createMessageQueue } from './message-queue.ts'
 import type { NowPlaying } from './now-playing.ts'
 import { createNowPlaying, type NowPlayingOfAll } from './now-playing-of-all.ts'
@@ -191,14 +191,6 @@ function callSafely<Value>(call: (value: Value) => void, value: Value): void {
 function loginsOf({ url, username, password = '' }: SubscriberOptions, http: Http): Logins {
   if (username !== undefined) return givenLogin({ username, password })
   return hourlyLogins(http, `https://${new URL(url).host}`)
-}
-
-function eventIn(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(payload))
-  } catch {
-    return undefined // not an event that the hub has checked
-  }
 }
 
 function checkOptions({ url, username, password, filters }: SubscriberOptions): void {

@@ -1,4 +1,5 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
+import { eventIn } from '../../client/kind.ts'
 import { after, controlsOn, type NowPlaying, nothing } from '../../client/now-playing.ts'
 import { type ConnectionState, connect } from '../live/connection.ts'
 import { problemOf } from '../page/ask.ts'
@@ -92,14 +93,6 @@ function take(topic: string, payload: Uint8Array): void {
   if (id === '' || event === undefined) return
   const livestream = livestreams.value.get(id) ?? added.get(id) ?? unlisted(id)
   livestream.now.value = after(livestream.now.value, event, now())
-}
-
-function eventIn(payload: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder().decode(payload))
-  } catch {
-    return undefined // not an event that the hub has checked
-  }
 }
 
 /** A livestream that the feed does not list. */
