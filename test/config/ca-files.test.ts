@@ -5,6 +5,7 @@ import { createServer } from 'node:https'
 import { type AddressInfo, connect } from 'node:net'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
+import { gzipSync } from 'node:zlib'
 import { pino } from 'pino'
 import t, { type Test } from 'tap'
 import { createMailTransport } from '../../bridge-https/users/mail-transport.ts'
@@ -112,6 +113,20 @@ t.test('a feed server that answers with a status that HTTP does not have', async
   const ca = readFileSync(pair.ca, 'utf8')
   const port = await startServer(t, pair, ({ socket }) => socket.end('HTTP/1.1 700 X\r\n\r\n{}'))
   await t.rejects(createFeedFetch(() => ca)(`https://localhost:${port}`), { message: /answered 700/ })
+})
+
+t.test('a feed may be compressed, with a CA of its own as without', async (t) => {
+  const pair = await ensureDevelopmentCertificates(t.testdir())
+  const ca = readFileSync(pair.ca, 'utf8')
+  const port = await startServer(t, pair, (_, response) =>
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('{"items":[]}')),
+  )
+  const answer = await createFeedFetch(() => ca)(`https://localhost:${port}`)
+  t.equal(await answer.text(), '{"items":[]}')
+  const broken = await startServer(t, pair, (_, response) =>
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end('{"items":[]}'),
+  )
+  await t.rejects((await createFeedFetch(() => ca)(`https://localhost:${broken}`)).text())
 })
 
 t.test('a file that is no certificate is refused with the name of its setting', async (t) => {

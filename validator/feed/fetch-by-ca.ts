@@ -4,7 +4,7 @@ import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.
 
 /**
  * Returns a `fetch` for the feed that trusts a CA besides the usual ones: the platform's `fetch` takes no CA. It reads
- * https URLs, follows no redirects, and asks for no compression. `ca` undefined: the platform's `fetch`. An error about
+ * https URLs, follows no redirects, and knows no compression but gzip. `ca` undefined: the platform's `fetch`. An error about
  * a CA that is not trusted names the setting.
  */
 export function createFeedFetch(ca: CurrentCa | undefined): typeof fetch {
@@ -23,7 +23,7 @@ function getByCa(url: string, init: RequestInit = {}, ca: string): Promise<Respo
   const { headers, signal } = init
   return new Promise((resolve, reject) => {
     const sent = request(url, {
-      headers: Object.fromEntries(new Headers(headers)),
+      headers: { ...Object.fromEntries(new Headers(headers)), 'accept-encoding': 'gzip' },
       // A connection that another CA has secured is not used again.
       agent: new Agent({ secureContext: trustBesides(ca) }),
       ...(signal && { signal }),
@@ -43,7 +43,10 @@ function getByCa(url: string, init: RequestInit = {}, ca: string): Promise<Respo
       const fields = Object.entries(headers).flatMap(([name, value]) =>
         typeof value === 'string' ? [[name, value] as [string, string]] : [],
       )
-      resolve(new Response(body, { status, headers: fields }))
+      // Servers of stored files compress whatever is asked for, such as S3.
+      const isGzip = /^(x-)?gzip$/i.test(headers['content-encoding'] ?? '')
+      const text = isGzip && body ? body.pipeThrough(new DecompressionStream('gzip')) : body
+      resolve(new Response(text, { status, headers: fields }))
     })
     sent.end()
   })
