@@ -13,7 +13,7 @@ export const formats = {
   'https-url': (value: string) => hasProtocol(value, 'https:'),
   // Of an address in a list of members: nothing behind the port.
   'node-url': (value: string) => hasProtocol(value, 'https:') && /^https:\/\/[^\s/?#@\\]+$/.test(value),
-  'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
+  'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]|^https:\/\/[^/]*@/.test(value),
   'server-url': (value: string) => serverUrl.test(value) && URL.canParse(value),
   'redis-url': isRedisUrl,
   network: isNetwork,

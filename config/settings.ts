@@ -105,7 +105,7 @@ export const settings = {
   },
   publicUrl: {
     group: 'node',
-    schema: formatted('base-url', 'an https URL without query and fragment'),
+    schema: formatted('base-url', 'an https URL without user, query and fragment'),
     complete: (url: string) => url.replace(/\/+$/, ''),
     does: 'address of the HTTPS port for clients: issuer of tokens, start of links; unset: `https://localhost:<port>`. Below a path only the API works: pages, also those of mailed links, need the root of a host. With another value all log-ins end',
     example: 'https://hub.example',

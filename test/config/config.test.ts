@@ -314,12 +314,17 @@ t.test('a wrong variable is refused with its name, its value and what was expect
     [
       'HUB_PUBLIC_URL',
       'hub.example',
-      'HUB_PUBLIC_URL: "hub.example", expected an https URL without query and fragment',
+      'HUB_PUBLIC_URL: "hub.example", expected an https URL without user, query and fragment',
     ],
     [
       'HUB_PUBLIC_URL',
       'https://hub.example ',
-      'HUB_PUBLIC_URL: "https://hub.example ", expected an https URL without query and fragment',
+      'HUB_PUBLIC_URL: "https://hub.example ", expected an https URL without user, query and fragment',
+    ],
+    [
+      'HUB_PUBLIC_URL',
+      'https://me:geheim@hub.example',
+      'HUB_PUBLIC_URL: "https://***@hub.example", expected an https URL without user, query and fragment',
     ],
     [
       'HUB_PROJECT',
