@@ -70,7 +70,17 @@ function pluginProblems(plugins: unknown): string[] {
     if (url === undefined && driver === undefined && type !== undefined) {
       return [`plugins.${index}.url: missing, expected an https URL, or driver, the path of one`]
     }
+    // The webhook driver would refuse it at each attempt, for days.
+    if (driver === undefined && hasUser(url)) {
+      return [`plugins.${index}.url: ${show('url', url)}, expected no user name and password in it`]
+    }
     const isTwice = targets.findIndex((target) => target.type === type) < index && type !== undefined
     return isTwice ? [`plugins.${index}.type: ${show('type', type)}, expected each type once`] : []
   })
+}
+
+function hasUser(url: unknown): boolean {
+  if (typeof url !== 'string' || !URL.canParse(url)) return false
+  const { username, password } = new URL(url)
+  return username !== '' || password !== ''
 }

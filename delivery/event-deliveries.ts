@@ -1,6 +1,7 @@
 import { kindByName } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
+import { placeOf } from './queue-list.ts'
 import { coversKind } from './webhook/selected.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
@@ -61,7 +62,7 @@ export function createEventDeliveries(parts: {
       }
     })
     const toTargets = plugins.queues.map(async ({ name, target }) => {
-      const of = { target: target.url ?? target.driver ?? null, contact: null, held: null }
+      const of = { target: placeOf(target), contact: null, held: null }
       // A plugin target gets only some events.
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })

@@ -1,3 +1,4 @@
+import { mask } from '../config/mask.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import { inTurns } from '../telemetry/turns.ts'
 import type { DriverState } from './plugins/driver-process.ts'
@@ -141,7 +142,7 @@ export function createQueueList(parts: {
   /** All queues, each with its target. Null: the target is gone. */
   function targets(): Map<string, string | null> {
     const found = new Map<string, string | null>([
-      ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
+      ...plugins.queues.map(({ name, target }) => [name, placeOf(target)] as const),
       ...subscriptions.list().map(({ name, url }) => [name, url] as const),
     ])
     for (const name of queues.names()) if (!found.has(name)) found.set(name, null)
@@ -160,6 +161,11 @@ export function createQueueList(parts: {
     if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
+}
+
+/** Where a plugin target gets its items, as operators are shown it: without the secrets of a URL, as `hubctl config` does. */
+export function placeOf({ url, driver }: PluginTarget): string | null {
+  return url === undefined ? (driver ?? null) : String(mask('url', url))
 }
 
 /** Adds up what the nodes have counted of each queue. */

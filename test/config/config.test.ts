@@ -408,6 +408,20 @@ t.test('all problems are reported at once, one line each', async (t) => {
   ])
 })
 
+t.test(
+  'a plugin target without a driver has no user and password in its URL: it would get nothing',
+  async (t) => {
+    const url = 'https://me:geheim@dts.example/'
+    t.strictSame(problemsOf({ HUB_CONFIG: file(t, { plugins: [{ type: 'dts', url }] }) }), [
+      'plugins.0.url: "https://***@dts.example/", expected no user name and password in it',
+    ])
+    t.strictSame(
+      problemsOf({ HUB_CONFIG: file(t, { plugins: [{ type: 'dts', url, driver: 'dts.mjs' }] }) }),
+      [],
+    )
+  },
+)
+
 t.test('a file that cannot be read is one problem', async (t) => {
   t.match(problemsOf({ HUB_CONFIG: 'missing.json' }), [
     /^HUB_CONFIG: "\/srv\/hub\/missing\.json", expected a readable JSON file/,
@@ -495,6 +509,7 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
       {
         type: 'dts',
         url: 'https://u:geheim@dts.example/in?a=1&apikey=geheim&auth=geheim&pw=geheim&b=2',
+        driver: '/dts.mjs',
         token: 'geheim',
         key: 'geheim',
       },
@@ -515,6 +530,7 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
       {
         type: 'dts',
         url: 'https://***@dts.example/in?a=***&apikey=***&auth=***&pw=***&b=***',
+        driver: '/dts.mjs',
         token: '***',
         key: '***',
       },

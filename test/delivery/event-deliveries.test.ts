@@ -19,7 +19,7 @@ onStore(
     const home = await temporaryDirectory(t)
     const receiver = await startReceiver(t, home)
     receiver.behave(({ path }) => (path === '/broken' ? 500 : 201))
-    const plugins = [{ type: 'dts', autoEnable: true, url: receiver.url('/plugin') }]
+    const plugins = [{ type: 'dts', autoEnable: true, url: receiver.url('/plugin?key=geheim') }]
     const env = { ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { plugins }) }
     const hub = await startTestHub(t, env, join(home, 'hub'))
     const api = await openApi(t, hub)
@@ -46,7 +46,16 @@ onStore(
       (await deliveries(id)).find(({ queue }) => queue === broken),
       { target: receiver.url('/broken'), attempts: [{ messageId: id, status: 500, reason: String }] },
     )
+    t.match(
+      (await deliveries(id)).find(({ queue }) => queue === 'plugins.dts'),
+      { target: receiver.url('/plugin?key=***') },
+      'secrets are masked, as in hubctl config',
+    )
     await hub.until(async () => (await states(later.id))[good] === 'delivered')
+    const [dts] = (await hub.ask<{ name: string }[]>('queues.list')).filter(
+      ({ name }) => name === 'plugins.dts',
+    )
+    t.match(dts, { target: receiver.url('/plugin?key=***') })
     const contacts = (await hub.ask<{ name: string; contact: string | null }[]>('queues.list')).map(
       ({ name, contact }) => [name, contact],
     )
