@@ -1,5 +1,5 @@
+import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
-import { padded } from '../store/nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Attempt, Stretch } from './queue/work-item.ts'
 
@@ -154,5 +154,5 @@ interface AttemptEntry {
 }
 
 function keyOf({ path }: AttemptLog, sequence: number): string {
-  return path + padded(sequence)
+  return path + digitsOf(sequence)
 }

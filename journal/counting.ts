@@ -1,5 +1,6 @@
+import { digitsOf } from '../store/commit.ts'
 import type { Store } from '../store/store.ts'
-import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entry.ts'
+import { type Entry, journalPrefix, positionIn, readEntry } from './entry.ts'
 import type { Journal } from './journal.ts'
 import { type InWindow, isHistory } from './keeping.ts'
 
@@ -49,7 +50,7 @@ export function createCounting(store: Store, journal: Pick<Journal, 'head' | 'on
       let bytes = 0
       let count = 0
       if (readTo < appendedFrom) {
-        const unread = { from: padded(readTo), before: padded(appendedFrom) }
+        const unread = { from: digitsOf(readTo), before: digitsOf(appendedFrom) }
         for await (const [key, value] of store.range(journalPrefix, unread)) {
           const position = positionIn(key)
           if (count++ === most) return { upTo: readTo - 1, bytes }

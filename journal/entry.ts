@@ -1,4 +1,5 @@
 import type { Excerpt, Message } from '../event/message.ts'
+import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change } from '../store/store.ts'
 
@@ -123,7 +124,7 @@ export function readIndexEntry(key: string, value: Buffer): IndexEntry {
 }
 
 export function journalKey(position: number): string {
-  return journalPrefix + padded(position)
+  return journalPrefix + digitsOf(position)
 }
 
 /** The prefix of the keys in the index of a stream. */
@@ -136,17 +137,12 @@ export function indexKey({
   stream,
   position,
 }: Pick<IndexEntry, 'keep' | 'stream' | 'position'>): string {
-  return `${keep}/${encodeURIComponent(stream)}/${padded(position)}`
+  return `${keep}/${encodeURIComponent(stream)}/${digitsOf(position)}`
 }
 
 /** The position at the end of a key. */
 export function positionIn(key: string): number {
   return Number(key.slice(key.lastIndexOf('/') + 1))
-}
-
-/** A position in a key. Sixteen digits hold every safe integer, and sort like numbers. */
-export function padded(position: number): string {
-  return String(position).padStart(16, '0')
 }
 
 /** Names each field, as `indexOf` does: copies of whole objects took most of the time. */

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { digitsOf } from '../store/commit.ts'
 import type { Bounds, Store } from '../store/store.ts'
 import {
   everyPrefix,
@@ -7,7 +8,6 @@ import {
   journalKey,
   journalPrefix,
   latestPrefix,
-  padded,
   positionIn,
   readEntry,
   readIndexEntry,
@@ -185,9 +185,9 @@ async function readIndex(
       entries.push(...found)
       return found
     }
-    const from = prefix === latestPrefix ? padded(after + 1) : undefined
-    const older = await read({ from, before: padded(window) })
-    if (older.some(isControlEvent)) await read({ from: padded(window), most: mostControls })
+    const from = prefix === latestPrefix ? digitsOf(after + 1) : undefined
+    const older = await read({ from, before: digitsOf(window) })
+    if (older.some(isControlEvent)) await read({ from: digitsOf(window), most: mostControls })
   }
   return entries.sort((a, b) => b.position - a.position)
 }
@@ -199,7 +199,7 @@ async function isPayloadNeeded(
   going: ReadonlySet<number>,
 ): Promise<boolean> {
   if (sharedUpTo === undefined) return false
-  const sharing = { from: padded(position + 1), before: padded(position + sharedUpTo + 1) }
+  const sharing = { from: digitsOf(position + 1), before: digitsOf(position + sharedUpTo + 1) }
   for await (const [key, value] of store.range(journalPrefix, sharing)) {
     const other = positionIn(key)
     if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true

@@ -1,15 +1,8 @@
+import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import { createCounting } from './counting.ts'
-import {
-  type Entry,
-  everyPrefix,
-  journalPrefix,
-  latestPrefix,
-  padded,
-  positionIn,
-  readEntry,
-} from './entry.ts'
+import { type Entry, everyPrefix, journalPrefix, latestPrefix, positionIn, readEntry } from './entry.ts'
 import type { Journal } from './journal.ts'
 import {
   isHistory,
@@ -206,7 +199,10 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
   let historyBytes = 0
-  for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
+  for await (const [key, value] of store.range(journalPrefix, {
+    from: digitsOf(from),
+    before: digitsOf(end),
+  })) {
     const position = positionIn(key)
     if (entries.length === pageSize || historyBytes >= most) {
       return { entries, historyBytes, end: (entries.at(-1)?.position ?? 0) + 1 }

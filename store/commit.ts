@@ -100,10 +100,10 @@ export function keyOf(change: Change | Told): string {
   return 'del' in change ? change.del : ''
 }
 
-/** How many digits a number has in keys and values. */
+/** How many digits a number has in keys and values: enough for every safe integer. */
 export const digits = 16
 
-/** A number as text. Leading zeros make keys sort by number. */
+/** A number, such as a position or a sequence, as text. Leading zeros make keys sort by number. */
 export function digitsOf(number: number): string {
   return String(number).padStart(digits, '0')
 }

@@ -1,4 +1,5 @@
-import { decodeValue, type Entry, encodeValue, padded } from '../../journal/entry.ts'
+import { decodeValue, type Entry, encodeValue } from '../../journal/entry.ts'
+import { digitsOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Owed } from './in-flight.ts'
@@ -99,7 +100,7 @@ export function outgoingPrefix(clientId: string): string {
 }
 
 function keyOf(clientId: string, position: number): string {
-  return outgoingPrefix(clientId) + padded(position)
+  return outgoingPrefix(clientId) + digitsOf(position)
 }
 
 /** A key with this suffix says that the message is released. */

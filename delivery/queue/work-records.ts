@@ -1,7 +1,6 @@
 import { decodeValue, encodeValue } from '../../journal/entry.ts'
 import { digits, digitsOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
-import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { DeadLetter, StoredItem, WorkItem } from './work-item.ts'
 
@@ -92,7 +91,7 @@ function encodeWork(position: number, of: object, payload?: Buffer): Buffer {
 }
 
 function keyIn(prefix: Prefix, queue: string, { sequence }: { sequence: number }): string {
-  return `${prefix}${encodeURIComponent(queue)}/${padded(sequence)}`
+  return `${prefix}${encodeURIComponent(queue)}/${digitsOf(sequence)}`
 }
 
 /** The queue and the sequence in the key of an item or dead letter. */

@@ -1,6 +1,7 @@
 import { timeOfEventId } from '../../event/format.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { feedbackTopic } from '../../event/topic.ts'
+import { digitsOf } from '../../store/commit.ts'
 import type { Store } from '../../store/store.ts'
 import {
   clockToleranceMs,
@@ -8,7 +9,6 @@ import {
   everyPrefix,
   journalKey,
   journalPrefix,
-  padded,
   positionIn,
   readEntry,
 } from '../entry.ts'
@@ -111,7 +111,7 @@ export function createFind({ store, journal }: FindParts) {
     const count = Math.min(Array.isArray(services) ? services.length : 0, maxLivestreams)
     const first = Math.max(0, report.position - count - maxBetween)
     const messages: Entry[] = []
-    const between = { from: padded(first), before: padded(report.position) }
+    const between = { from: digitsOf(first), before: digitsOf(report.position) }
     for await (const [key, value] of store.range(journalPrefix, between)) {
       const { position, ...before } = readEntry(positionIn(key), value).entry
       const isOther = before.isReport || before.stream === undefined || before.stream === before.topic
@@ -140,7 +140,10 @@ async function* rangesToSearch(
 }
 
 async function* everything(store: Store, from: number, end: number): Candidates {
-  for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
+  for await (const [key, value] of store.range(journalPrefix, {
+    from: digitsOf(from),
+    before: digitsOf(end),
+  })) {
     const { entry, sharedWith } = readEntry(positionIn(key), value)
     // Of messages that share a payload, the search checks only the first, which holds it.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
@@ -154,7 +157,7 @@ async function* reports(
   end: number,
 ): Candidates {
   let positions: number[] = []
-  for await (const [key] of store.range(prefix, { from: padded(from), before: padded(end) })) {
+  for await (const [key] of store.range(prefix, { from: digitsOf(from), before: digitsOf(end) })) {
     positions.push(positionIn(key))
     if (positions.length < positionsAtOnce) continue
     yield* entriesAt(journal, positions)
@@ -176,7 +179,7 @@ async function sharingWith({ store, journal }: FindParts, position: number): Pro
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
   const messages: Entry[] = []
-  const possible = { from: padded(first), before: padded(first + maxLivestreams) }
+  const possible = { from: digitsOf(first), before: digitsOf(first + maxLivestreams) }
   for await (const [key, value] of store.range(journalPrefix, possible)) {
     const position = positionIn(key)
     const { sharedWith = 0 } = readEntry(position, value)
@@ -189,7 +192,7 @@ async function sharingWith({ store, journal }: FindParts, position: number): Pro
 /** The first report after the message: one commit stored the message and its report. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
-  const next = { from: padded(position + 1), most: maxLivestreams + maxBetween }
+  const next = { from: digitsOf(position + 1), most: maxLivestreams + maxBetween }
   for await (const [key, value] of store.range(journalPrefix, next)) {
     const { entry } = readEntry(positionIn(key), value)
     if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined

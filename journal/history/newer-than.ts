@@ -1,5 +1,6 @@
+import { digitsOf } from '../../store/commit.ts'
 import type { Store } from '../../store/store.ts'
-import { type Entry, journalKey, padded, readEntry } from '../entry.ts'
+import { type Entry, journalKey, readEntry } from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import { clearedKey } from '../retained.ts'
 import { clockBehindKey, farFutureMs } from '../retained-values.ts'
@@ -75,6 +76,6 @@ export function createNewerThan({
 
   async function readPosition(key: string): Promise<number> {
     const stored = await store.get(key)
-    return stored ? Number(stored.toString('latin1', 0, padded(0).length)) : 0
+    return stored ? Number(stored.toString('latin1', 0, digitsOf(0).length)) : 0
   }
 }

@@ -1,9 +1,9 @@
+import { digitsOf } from '../../store/commit.ts'
 import type { Store } from '../../store/store.ts'
 import {
   type IndexEntry,
   indexPrefix,
   journalPrefix,
-  padded,
   positionIn,
   readEntry,
   readIndexEntry,
@@ -46,7 +46,7 @@ async function* backwards(
 ): AsyncGenerator<IndexEntry, undefined> {
   let end = before
   for (let size = pageSizes.first; ; size = Math.min(2 * size, pageSizes.most)) {
-    const page = await store.last(prefix, size, padded(end))
+    const page = await store.last(prefix, size, digitsOf(end))
     if (page.length === 0) return
     for (const [key, value] of page) {
       const entry = readIndexEntry(key, value)
@@ -65,7 +65,7 @@ export async function positionAt(store: Store, head: number, at: number): Promis
   let high = head + 1
   while (low < high) {
     const middle = Math.floor((low + high) / 2)
-    const [found] = await store.last(journalPrefix, 1, padded(middle + 1))
+    const [found] = await store.last(journalPrefix, 1, digitsOf(middle + 1))
     const position = found ? positionIn(found[0]) : 0
     if (!found || position < low || readEntry(position, found[1]).entry.at < at) low = middle + 1
     else high = position

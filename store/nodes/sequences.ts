@@ -24,11 +24,6 @@ export function createSequences(clock: () => number, nodes: NumberedNode) {
   }
 }
 
-/** A sequence as part of a key: sixteen digits, so that keys sort by sequence. */
-export function padded(sequence: number): string {
-  return String(sequence).padStart(16, '0')
-}
-
 /** When a sequence was made, milliseconds since the epoch. */
 export function sequenceTime(sequence: number): number {
   return Math.floor(sequence / (perNode * maxNodes))

@@ -2,8 +2,9 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Message } from '../../../event/message.ts'
-import { appendChanges, everyPrefix, journalPrefix, latestPrefix, padded } from '../../../journal/entry.ts'
+import { appendChanges, everyPrefix, journalPrefix, latestPrefix } from '../../../journal/entry.ts'
 import type { EventPage } from '../../../journal/history/history.ts'
+import { digitsOf } from '../../../store/commit.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { formatChange } from '../../../store/stored-value.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
@@ -397,7 +398,7 @@ onStore('embedded', 'what is left of an event is shown when the rest is kept no 
   )
   const [first, second] = [await show(hub, ids[0]), await show(hub, ids[1])]
   await hub.close()
-  const gone = [...first.topics, second].map(({ position }) => padded(position))
+  const gone = [...first.topics, second].map(({ position }) => digitsOf(position))
   const kept = await openEmbeddedStore(join(home, 'data', 'store'))
   for (const prefix of [journalPrefix, latestPrefix, everyPrefix]) {
     for await (const [key] of kept.range(prefix))
