@@ -109,37 +109,23 @@ function createInertEmitter() {
   }
 }
 
+/** What Aedes asks of its persistence where PUBLISH, PUBREL, SUBSCRIBE and UNSUBSCRIBE never reach it. */
 function createPersistence(isResumed: Decisions['isResumed']) {
   const nothing = async () => undefined
   const noMessages = () => Readable.from([])
   return {
     async setup() {},
-    storeRetained: nothing,
-    createRetainedStreamCombi: noMessages,
-    createRetainedStream: noMessages,
-    // PUBLISH, PUBREL, SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
-    addSubscriptions: nothing,
-    removeSubscriptions: nothing,
     // For Aedes, a session is present if it has a subscription. The inert emitter ignores this made-up subscription.
     subscriptionsByClient: async ({ id }: { id: string }) =>
       isResumed(id) ? [{ topic: 'session', qos: 0 }] : [],
-    subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
-    outgoingEnqueue: nothing,
-    outgoingEnqueueCombi: nothing,
-    outgoingUpdate: nothing,
-    outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    incomingGetPacket: nothing,
-    incomingStorePacket: nothing,
-    incomingDelPacket: nothing,
-    cleanIncoming: nothing,
-    putWill: nothing,
-    getWill: nothing,
     delWill: nothing,
+    putWill: nothing,
     streamWill: noMessages,
-    getClientList: noMessages,
-    countOffline: async () => ({ subsCount: 0, clientsCount: 0 }),
-    destroy: nothing,
+    // Aedes publishes wills, and news of itself.
+    storeRetained: nothing,
+    subscriptionsByTopic: async () => [],
+    outgoingEnqueueCombi: nothing,
   }
 }
