@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
+import type { Collected } from '../../listener/half-received.ts'
 import { ProtocolViolation, packetType, type Qos, reservedFlags } from './protocol.ts'
 
 /** One whole control packet as it came over the wire. */
@@ -18,6 +18,7 @@ export interface Frame {
  *
  * - `maxBytes`: returns the largest size of a packet. It is called for each packet, because a log-in changes the limit.
  *   A larger packet is refused before the hub buffers it.
+ * - `collect`: begins to collect a packet of which only a part has arrived.
  * - `maxFilters`: maximum number of topic filters in one SUBSCRIBE or UNSUBSCRIBE.
  */
 export class FrameReader {
@@ -30,11 +31,7 @@ export class FrameReader {
   /** Pushed bytes that `next` has not read yet. */
   #rest: Buffer = empty
 
-  constructor(
-    maxBytes: () => number,
-    collect: () => Collected = collectAlone,
-    maxFilters = Number.POSITIVE_INFINITY,
-  ) {
+  constructor(maxBytes: () => number, collect: () => Collected, maxFilters: number) {
     this.#maxBytes = maxBytes
     this.#collect = collect
     this.#maxFilters = maxFilters
@@ -121,10 +118,6 @@ export class FrameReader {
   }
 }
 
-function collectAlone(): Collected {
-  return createHalfReceived(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY).collect(() => {})
-}
-
 const empty = Buffer.alloc(0)
 /** The longest fixed header: a byte of type and flags, and four bytes of remaining length (MQTT 3.1.1 §2.2). */
 const maxHeaderBytes = 5
@@ -203,7 +196,7 @@ export interface PublishFrame {
  * Reads a PUBLISH that `FrameReader` has checked. `isAllowed` false: drops the payload and cuts the topic. A
  * client without permission to publish must not fill memory.
  */
-export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {
+export function readPublish({ flags, body }: Frame, isAllowed: boolean): PublishFrame {
   const bits = (flags >> 1) & 3
   const qos = bits === 2 ? 2 : bits === 1 ? 1 : 0
   const topicEnd = 2 + body.readUInt16BE(0)

@@ -5,11 +5,12 @@ import { type Frame, FrameReader } from '../../../broker/connection/frames.ts'
 import { countFilters } from '../../../broker/connection/packets.ts'
 import { ProtocolViolation } from '../../../broker/connection/protocol.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
+import { createFrameReader } from './frame-reader.ts'
 
 const limit = 1000
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
-function read(bytes: Buffer, reader = new FrameReader(() => limit)): Frame[] {
+function read(bytes: Buffer, reader = createFrameReader(limit)): Frame[] {
   return [...framesOf(bytes, reader)]
 }
 
@@ -98,13 +99,13 @@ t.test('frames before a violation are still handed over', async (t) => {
   const stream = Buffer.concat([hex('c0 00'), hex('30 03 0001 61'), hex('f0 00')])
   const frames: Frame[] = []
   t.throws(() => {
-    for (const frame of framesOf(stream, new FrameReader(() => limit))) frames.push(frame)
+    for (const frame of framesOf(stream, createFrameReader(limit))) frames.push(frame)
   }, /not for clients/)
   t.equal(frames.length, 2)
 })
 
 t.test('an announced packet over the limit is refused by its header', async (t) => {
-  const reader = new FrameReader(() => limit)
+  const reader = createFrameReader(limit)
   t.throws(() => read(hex('30 80 80 80 64'), reader), /at most 1000/)
 })
 
@@ -126,7 +127,7 @@ t.test('packets come out the same however the stream is cut', async (t) => {
   ])
   const whole = read(stream).map((frame) => frame.bytes.toString('hex'))
   const property = fc.property(fc.array(fc.nat(stream.length), { maxLength: stream.length }), (cuts) => {
-    const reader = new FrameReader(() => limit)
+    const reader = createFrameReader(limit)
     const points = [0, ...cuts.sort((a, b) => a - b), stream.length]
     const frames = points.slice(1).flatMap((end, index) => read(stream.subarray(points[index], end), reader))
     return JSON.stringify(frames.map((frame) => frame.bytes.toString('hex'))) === JSON.stringify(whole)
@@ -144,7 +145,7 @@ t.test('random bytes either parse or violate, and nothing else', async (t) => {
 t.test('of a packet in pieces nothing is kept but its bytes', async (t) => {
   const payload = Buffer.alloc(100_000, 'x')
   const packet = generate({ cmd: 'publish', topic: 'a', payload, qos: 0, retain: false, dup: false })
-  const reader = new FrameReader(() => 1_000_000)
+  const reader = createFrameReader(1_000_000)
   const frames: Frame[] = []
   for (let at = 0; at < packet.length; at += 1000) {
     const piece = Buffer.from(packet.subarray(at, at + 1000))
@@ -167,6 +168,7 @@ t.test('a packet in thousands of tiny pieces violates', async (t) => {
   const reader = new FrameReader(
     () => 1_000_000,
     () => room.collect(() => t.fail('there is room')),
+    Infinity,
   )
   const drip = () => {
     for (let count = 0; count < 1000; count++) t.same(read(Buffer.of(0), reader), [], 'not whole')
@@ -177,7 +179,7 @@ t.test('a packet in thousands of tiny pieces violates', async (t) => {
 
 t.test('a SUBSCRIBE or UNSUBSCRIBE with more filters than a session may have violates', async (t) => {
   const filters = (count: number) => Array.from({ length: count }, (_, index) => `radio/${index}`)
-  const withRoomFor = (most: number) => new FrameReader(() => 100_000, undefined, most)
+  const withRoomFor = (most: number) => createFrameReader(100_000, most)
   const packets = (count: number) => [
     generate({
       cmd: 'subscribe',

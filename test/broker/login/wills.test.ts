@@ -2,10 +2,10 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
-import { FrameReader } from '../../../broker/connection/frames.ts'
 import { encodeValue } from '../../../journal/entry.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
+import { createFrameReader } from '../connection/frame-reader.ts'
 import { createFailingStore, touches } from '../failing-store.ts'
 
 const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false }
@@ -111,7 +111,7 @@ t.test('the wills of the connected clients of a credential have a bound in bytes
 t.test(
   'Aedes learns that there is a will, not what it says, and neither user name nor password',
   async (t) => {
-    const reader = new FrameReader(() => 100_000)
+    const reader = createFrameReader(100_000)
     const fields = {
       cmd: 'connect',
       protocolId: 'MQTT',
