@@ -24,10 +24,10 @@ interface Circumstances {
   rounds?: readonly Round[] | undefined
 }
 
-/** The event is a further round of a loop: another livestream has published its item in between (open.md §7). */
+/** A round of a loop: a livestream publishes an item again after another one has published it in between (open.md §7). */
 export interface Round {
   livestreamId: string
-  /** How many rounds there were, this one included. */
+  /** How many rounds there were of this item on this livestream, this one included. */
   rounds: number
 }
 

@@ -1,5 +1,5 @@
 import { onceForEach } from '../telemetry/once-for-each.ts'
-import type { Feed, LivestreamIndex as Former } from '../validator/feed/feed.ts'
+import type { Feed, LivestreamIndex } from '../validator/feed/feed.ts'
 import type { Topics } from '../validator/topics.ts'
 import type { View } from './view.ts'
 
@@ -26,7 +26,7 @@ export function createLivestreams({
   topics,
 }: {
   feed: () => Feed | undefined
-  former: Pick<Former, 'byId'>
+  former: Pick<LivestreamIndex, 'byId'>
   topics: Pick<Topics, 'stored'>
 }) {
   return {

@@ -1,3 +1,4 @@
+import type { Round } from '../event/warnings.ts'
 import type { Item } from './item.ts'
 import { createNewestMap } from './newest-map.ts'
 import type { Records } from './records.ts'
@@ -19,15 +20,6 @@ const markedMs = 3600_000
 /** Bounds of memory (`createNewestMap`). */
 const atLeast = { items: 50_000, marks: 10_000 }
 const mostPlays = 8
-
-/** A round of a loop: a livestream publishes an item again after another one has published it in between. */
-export interface Round {
-  livestreamId: string
-  /** The livestream that published the item last in between. */
-  after: string
-  /** How many rounds there were of this item on this livestream, this one included. */
-  rounds: number
-}
 
 /** What is known of a livestream that plays in a loop. */
 export interface LoopMark {
@@ -113,7 +105,7 @@ export function createLoops(records: Records<{ plays?: PlayLine | undefined }>) 
       for (const livestreamId of livestreamIds) {
         const judged = item.keys.map((key) => judge(key, livestreamId, now, moment + 1))
         const round = judged.find(isLoop)
-        if (round) found.push({ livestreamId, after: round.after, rounds: round.rounds })
+        if (round) found.push({ livestreamId, rounds: round.rounds })
       }
       return found
     },

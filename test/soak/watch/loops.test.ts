@@ -46,8 +46,8 @@ t.test('100 days of 60 stations with shared charts: no false warning', async (t)
   for (let day = 0; day < 100; day++) {
     for (const { livestreams, item, at } of dayOf(day * days, random)) {
       events++
-      for (const { livestreamId, after } of loops.roundsOf(item, livestreams, at))
-        warned.push(`day ${day}: ${livestreamId} after ${after}, ${item.keys[1]}`)
+      for (const { livestreamId, rounds } of loops.roundsOf(item, livestreams, at))
+        warned.push(`day ${day}: ${livestreamId}, ${rounds} rounds of ${item.keys[1]}`)
       loops.published(item, livestreams, at)
     }
   }
