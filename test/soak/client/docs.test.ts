@@ -1,18 +1,17 @@
-import { readFileSync } from 'node:fs'
-import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
-import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { startTestHub } from '../../start-hub.ts'
 import { folderWithClient } from './client-folder.ts'
 import { pythons } from './python-programs.ts'
 
 /*
- * Runs the programs with the library of docs/clients/javascript.md, docs/publishers.md and the README as they stand there, with
- * the package as it is published.
+ * Runs the programs with the library of docs/clients/javascript.md and docs/publishers.md as they stand there, with the
+ * package as it is published.
  */
 
 const [own = ''] = institutions
@@ -47,20 +46,6 @@ t.test('the publisher of the page publishes, says what to mend, and ends', async
     denied.lines.some((line) => line.startsWith('login.refused ')),
     denied.lines.join('\n'),
   )
-})
-
-t.test('the program of the README publishes', async (t) => {
-  const hub = await startTestHub(t)
-  const folder = await folderWithClient(t)
-  await mkdir(join(folder, 'certs'))
-  await copyFile(hub.caPath, join(folder, 'certs/ca.pem'))
-  const readme = readFileSync(projectFile('README.md'), 'utf8')
-  await writeFile(join(folder, 'publish.mjs'), ofHub(hub, codeBlock(readme, 'js', 'connectPublisher')))
-  const { username, password } = await hub.publisher([own])
-  const env = { PATH: process.env.PATH ?? '', PUB_USER: username, PUB_PASSWORD: password }
-  const program = startProgram(t, [process.execPath, 'publish.mjs'], { cwd: folder, env })
-  t.equal(await program.ended, 0)
-  t.match(program.lines, [/^published \d+$/])
 })
 
 t.test('the short programs for publishers say what became of an event', async (t) => {
@@ -171,6 +156,3 @@ console.log(statuses, id)
   t.equal(await both.ended, 0, both.lines.join('\n'))
   t.match(both.lines, ['published', /^\{ published: 1, blocked: 0, failed: 0 \} \d+$/])
 })
-
-/** A program of a page, with the port of this hub. */
-const ofHub = ({ mqttPort }: TestHub, text: string): string => text.replace(':8883', `:${mqttPort}`)
