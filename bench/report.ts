@@ -167,11 +167,11 @@ This page is written by \`npm run bench -- --page\`. Every scenario measures the
 the same run, with load generators in processes of their own on the same machine. Figures are medians over the
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 
-What the hub is measured by, and the command that measures it. COMMIT is the commit before. The floor is the least that a
-hub must do with an event: MQTT over TLS, the check of its shape, one synced batch for what came during the last one, and
-PUBACK after it. Bare sockets, bare Fastify and the bare client are the least that the others must do. The figures were measured in
-November 2026 on two cores of a virtual machine, most of them with little else to do: with Node.js 24, and in brackets with Node.js 20. The
-[decisions](decisions/README.md) say what was tried where a goal is missed.
+The goals of the hub, with the command that measures each. COMMIT is the commit to compare with. The floor is the least that a hub must
+do with an event: MQTT over TLS, the check of its shape, one synced batch for all events that came during the last one, and PUBACK after
+it. Bare sockets, bare Fastify and the bare client do the least of the other rows. The figures were measured in November 2026 on two cores
+of a virtual machine: with Node.js 24, and in brackets with Node.js 20. The [decisions](decisions/README.md) say what was tried where a
+goal is missed.
 
 ${table}
 `
