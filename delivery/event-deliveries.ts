@@ -1,6 +1,7 @@
 import { kindByName } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
-import type { Attempt, DeadLetter } from './queue/work-item.ts'
+import type { Attempt } from './queue/work-item.ts'
+import type { WorkQueues } from './queue/work-queues.ts'
 import { placeOf } from './queue-list.ts'
 import { coversKind } from './webhook/selected.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
@@ -40,10 +41,7 @@ interface AcceptedEvent {
 export function createEventDeliveries(parts: {
   subscriptions: Pick<PushSubscriptions, 'ofTopic'>
   plugins: { queues: readonly { name: string; target: PluginTarget }[] }
-  queues: {
-    holds(queue: string, messageId: string): { behind: string | null } | undefined
-    deadLetters(queue: string): readonly Pick<DeadLetter, 'messageId'>[]
-  }
+  queues: Pick<WorkQueues, 'holds' | 'deadLetters'>
   attempts: (queue: string) => Promise<readonly Attempt[]>
 }) {
   const { subscriptions, plugins, queues } = parts

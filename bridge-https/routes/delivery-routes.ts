@@ -1,4 +1,4 @@
-import type { Attempt } from '../../delivery/queue/work-item.ts'
+import type { Deliveries } from '../../delivery/deliveries.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { Type } from '../../event/type.ts'
 import { refuse, refuseUntil } from '../answer.ts'
@@ -8,12 +8,7 @@ import type { GuardedRoute } from './route.ts'
 /** The parts of the hub that these routes ask. */
 export interface DeliveryParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
-  deliveries: {
-    /** The last attempts, the newest first. */
-    attempts(subscription: string): Promise<Attempt[]>
-    /** Sends a test message. Undefined: this webhook or too many others are being tested already. */
-    test(subscription: string): Promise<Attempt | undefined>
-  }
+  deliveries: Pick<Deliveries, 'attempts' | 'test'>
 }
 
 /** Routes that show the pushes of a subscription to the people who run its receiver. */

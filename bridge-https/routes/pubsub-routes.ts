@@ -1,3 +1,4 @@
+import type { Deliveries } from '../../delivery/deliveries.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { type ErrorItem, quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/format.ts'
@@ -13,20 +14,7 @@ export interface PubsubParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
   publicUrl: () => string
-  deliveries: {
-    /** The messages of a subscription that the hub gave up. */
-    deadLetters(subscription: string): readonly { messageId: string }[]
-    /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
-    replay(subscription: string, messageId: string | undefined): Promise<number>
-    /**
-     * Sends events of the livestream again: those in the journal that were accepted from `since` on. `since`:
-     * milliseconds since the epoch. Leaves out events that wait in the queue already. If the queue has no room for all,
-     * adds the newest. Resolves with the number of added events.
-     */
-    replaySince(subscription: string, since: number): Promise<number>
-    /** Queues one item of plugin work. False: no plugin target is configured for it. */
-    work(messageId: string, item: PluginWork): Promise<boolean>
-  }
+  deliveries: Pick<Deliveries, 'deadLetters' | 'replay' | 'replaySince' | 'work'>
 }
 
 /**
