@@ -4,7 +4,7 @@ import { Type } from '../event/type.ts'
 import { flag, secret, text, whole } from './value-schemas.ts'
 
 /** The mail server for password links (design.md §9). */
-type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }
+export type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }
 
 export const smtp = Type.Object(
   {

@@ -1,16 +1,8 @@
 import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
+import type { SmtpConfig } from '../../config/smtp.ts'
 
-/** The mail server, as the configuration has it. */
-export interface MailServer {
-  host: string
-  port: number
-  secure: boolean
-  from: string
-  user?: string | undefined
-  password?: string | undefined
-  /** A CA that is trusted besides the usual ones. */
-  ca?: CurrentCa | undefined
-}
+/** The mail server, as the configuration has it. `ca`: what is trusted besides the usual CAs. */
+export type MailServer = Omit<SmtpConfig, 'ca'> & { ca?: CurrentCa | undefined }
 
 const timeoutMs = 20_000
 

@@ -3,23 +3,17 @@ import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions } from 'ioredis'
 import type { CurrentCa } from '../../config/ca-files.ts'
+import type { RedisConfig } from '../../config/redis.ts'
 import type { RedisClient } from './connection.ts'
 import { type RedisAddress, type Sentinels, watchSentinels } from './sentinels.ts'
 
-/** Where Redis is: the URL of a server, some Sentinels, or some nodes of a cluster. */
-export interface RedisServer {
+/**
+ * Where Redis is, as the configuration has it: the URL of a server, some Sentinels, or some nodes of a cluster. User name
+ * and password replace those of the URL.
+ */
+export type RedisServer = Omit<RedisConfig, 'ca'> & {
   /** `redis://[user:password@]host[:port][/database]`, or `rediss://…` for TLS. */
   url?: string | undefined
-  sentinels?: readonly RedisAddress[]
-  /** The name under which the Sentinels know the server. */
-  name?: string
-  cluster?: readonly RedisAddress[]
-  /** User name and password. If given, they replace those of the URL. */
-  username?: string
-  password?: string
-  sentinelPassword?: string
-  /** Uses TLS even if the URL does not ask for it. */
-  tls?: boolean
   /**
    * Returns the CA that the client trusts instead of those that Node.js knows, PEM. It is asked at each connection.
    * With `ca`, the client uses TLS, whatever `tls` says.
