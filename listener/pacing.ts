@@ -241,10 +241,11 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
         return
       }
       bucket.waiting.shift()
-      if (resume()) {
-        bucket.next = setImmediate(() => goOn(username))
-        return
-      }
+      // Before `resume`, which mostly decides about the PUBLISH, and charges it.
+      bucket.next = setImmediate(goOn, username)
+      if (resume()) return
+      clearImmediate(bucket.next)
+      bucket.next = undefined
       giveBack(username)
     }
   }

@@ -139,10 +139,14 @@ t.test('all connections of a credential wait in one line, and who is gone costs 
 t.test('behind a cheap event the next goes on at once, behind an expensive one a turn later', async (t) => {
   const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep the process alive.
   t.teardown(() => clearInterval(alive))
-  for (const [cost, turns] of [
-    [0, 1],
-    [0.5, 5],
-    [undefined, 5],
+  for (const [cost, decides, turns] of [
+    [0, 'at once', 1],
+    [0.5, 'at once', 5],
+    // Behind a SUBSCRIBE.
+    [0, 'later', 1],
+    [0.5, 'later', 5],
+    // For a connection that ends now.
+    [0, 'never', 5],
   ] as const) {
     const rate = createPublishRate(20)
     for (let event = 0; event < 40; event++) rate.take('a', performance.now())
@@ -152,8 +156,9 @@ t.test('behind a cheap event the next goes on at once, behind an expensive one a
       for (let event = 1; event <= 5; event++) {
         rate.enter('a', () => {
           resumedIn.add(turn)
-          // The broker decides a little later in the same turn. It never decides for a connection that ends now.
-          if (cost !== undefined) process.nextTick(() => rate.charge('a', cost, performance.now()))
+          const charge = () => rate.charge('a', cost, performance.now())
+          if (decides === 'at once') charge()
+          if (decides === 'later') process.nextTick(charge)
           if (event === 5) resolve()
           return true
         })
@@ -166,7 +171,7 @@ t.test('behind a cheap event the next goes on at once, behind an expensive one a
       }
       setImmediate(count)
     })
-    t.equal(resumedIn.size, turns, `cost ${cost}`)
+    t.equal(resumedIn.size, turns, `cost ${cost}, decided ${decides}`)
   }
 })
 
