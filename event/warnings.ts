@@ -128,6 +128,15 @@ export const warningTable = {
       for (const { path, text } of texts) if (isWronglyDecoded(text)) warn(path, () => quote(text))
     },
   },
+  'text.nul': {
+    sentence: 'The text has the character U+0000, which databases and programs in C do not take',
+    remedy:
+      'take it out. In the tags of an MP3 file (ID3v2.4) it stands between several artists: write a comma there',
+    example: { artist: 'Mira Hollund\u0000Jonte Brink' },
+    check({ texts }, warn) {
+      for (const { path, text } of texts) if (text.includes('\0')) warn(path, () => quote(text))
+    },
+  },
   'title.file': {
     sentence: 'The title is the name of a file',
     remedy: 'send the title of the element, for listeners',
@@ -269,7 +278,7 @@ const rows: readonly [code: string, kind: WarningKind][] = Object.entries(warnin
 interface Seen extends Circumstances {
   /** Undefined: the event is not of class track. */
   track: TrackEvent | undefined
-  /** The texts for listeners that have other characters than plain ASCII, or `&`: nothing is wrong with all others. */
+  /** The texts for listeners that have other characters than printable ASCII, or `&`: nothing is wrong with all others. */
   texts: readonly { path: Path; text: string }[]
   /** The items of `data` in a data event. */
   items: readonly { path: Path; type: unknown; id: unknown; value: unknown }[]
@@ -358,7 +367,7 @@ const isniForm = /^(?:https?:\/\/(?:www\.)?isni\.org\/(?:isni\/)?|isni:?)?(\d{15
 const separators = /[\s\p{Pd}]/gu
 const https = /^\s?https:\/\//i
 const dash = /\s[-–—]\s/
-const suspicious = /[&\x80-\uffff]/
+const suspicious = /[^ -%'-~]/
 
 function isBlank(text: string): boolean {
   return text.trim() === ''

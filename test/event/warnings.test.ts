@@ -324,6 +324,11 @@ t.test('texts that a program has damaged warn, with their place', async (t) => {
     'K&UUML;STE',
   ])
     t.same(warned(track({ title: text })), ['.title text.entity'], text)
+  t.same(warned(track({ title: 'Ebbe\0\0', contributors: [{ name: 'Mira\0Jonte', role: 'artist' }] })), [
+    '.title text.nul',
+    '.contributors.0.name text.nul',
+  ])
+  t.same(warned(carried('radiotext', 'Ebbe\0')), ['.data.0.value text.nul'])
   const event = track({
     artist: 'KÃ¼ste &amp; Co',
     contributors: [
