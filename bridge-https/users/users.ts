@@ -10,7 +10,7 @@ import {
   type ResetChannel,
   type StoredUser,
 } from './stored-users.ts'
-import { checkUserRequest, type User, type UserRequest } from './user.ts'
+import { normalEmail, type User, type UserRequest, usualPermissions } from './user.ts'
 
 export type { KnownUser } from './stored-users.ts'
 
@@ -53,11 +53,9 @@ export async function createUsers(parts: {
       request: UserRequest,
       first?: (user: User) => Promise<void>,
     ): Promise<(ResetToken & { warning?: string }) | { error: string }> {
-      const checked = checkUserRequest(request)
-      if ('error' in checked) return checked
       return inLock(async (held) => {
-        if (byEmail(checked.email)) return { error: `there is already a user ${checked.email}` }
-        const user = newUser(checked, clock())
+        const user = newUser(request, clock())
+        if (byEmail(user.email)) return { error: `there is already a user ${user.email}` }
         await first?.(shown(user))
         const reset = await storeReset(user, 'operator', held)
         const { institutionId, permissions } = user
@@ -167,9 +165,11 @@ export async function createUsers(parts: {
   }
 }
 
-function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>, now: number): StoredUser {
+function newUser({ email, institution, permissions = [] }: UserRequest, now: number): StoredUser {
   return {
-    ...request,
+    email: normalEmail(email),
+    institutionId: institution,
+    permissions: permissions.length > 0 ? [...new Set(permissions)] : usualPermissions,
     userId: randomUUID(),
     emailVerified: false,
     createdAt: new Date(now).toISOString(),

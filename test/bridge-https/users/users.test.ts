@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { createPasswords } from '../../../bridge-https/users/passwords.ts'
+import type { Permission } from '../../../bridge-https/users/user.ts'
 import { createUsers } from '../../../bridge-https/users/users.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { quickPasswords } from './quick-passwords.ts'
@@ -75,11 +76,11 @@ t.test('whoever is removed while the password is checked is not let in', async (
 t.test('an institution outside the feed is a warning, but not for an operator, who needs none', async (t) => {
   const { users } = await start(t)
   const elsewhere = 'urn:org:institution:operators'
-  const warned = (email: string, permissions: string[]) =>
+  const warned = (email: string, permissions: readonly Permission[]) =>
     users.add({ email, institution: elsewhere, permissions })
   const operator = await warned('operator@b.example', ['operate', 'subscribe'])
   t.same(Object.keys(operator).sort(), ['expiresAt', 'token', 'user'], 'no warning')
-  for (const permissions of [['publish'], ['subscribe'], ['operate', 'publish']]) {
+  for (const permissions of [['publish'], ['subscribe'], ['operate', 'publish']] as const) {
     const added = await warned(`${permissions.join('-')}@b.example`, permissions)
     t.match(added, { warning: /does not know urn:org:institution:operators/ }, permissions.join())
   }
