@@ -90,14 +90,22 @@ t.test(
 /** Longer than the hub waits for a worker that starts, milliseconds. */
 const hangMs = 120_000
 
-/** The next process that this one starts, besides those known. */
+/**
+ * The next process that this one starts, besides those known. It runs its own program already: a child that stops
+ * between `fork` and `exec` stops its parent, which waits in `spawn`.
+ */
 async function nextChildOf(pid: number, known: readonly number[] = []): Promise<number> {
   let next: number | undefined
   await until(async () => {
     next = (await childrenOf(pid)).find((child) => !known.includes(child))
-    return next !== undefined
+    return next !== undefined && (await environmentOf(next)) !== (await environmentOf(pid))
   })
   return next ?? 0
+}
+
+/** The environment of a process. Until `exec` it is that of its parent. */
+function environmentOf(pid: number): Promise<string> {
+  return readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
 }
 
 async function childrenOf(pid: number): Promise<number[]> {
