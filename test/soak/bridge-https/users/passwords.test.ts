@@ -34,15 +34,15 @@ t.test('one is worked on at a time, and too many are sent away at once', async (
 t.test('somebody who does not exist costs as much time as somebody who does', async (t) => {
   const passwords = createPasswords()
   const hash = await passwords.hash('a long password')
-  // The shortest of five rounds: a pause of the machine lengthens the others only.
+  // The shortest of at least five rounds: a pause of the machine lengthens the others only. A busy machine needs more.
   const times = { known: Infinity, unknown: Infinity }
-  for (let round = 0; round < 5; round++) {
+  const isAlike = () => times.known / times.unknown > 0.5 && times.known / times.unknown < 2
+  for (let round = 0; round < 5 || (round < 20 && !isAlike()); round++) {
     for (const who of ['known', 'unknown'] as const) {
       const started = performance.now()
       await passwords.verify('wrong', who === 'known' ? hash : undefined)
       times[who] = Math.min(times[who], performance.now() - started)
     }
   }
-  const ratio = times.known / times.unknown
-  t.ok(ratio > 0.5 && ratio < 2, `ratio ${ratio}`)
+  t.ok(isAlike(), `ratio ${times.known / times.unknown}`)
 })
