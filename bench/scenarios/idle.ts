@@ -14,7 +14,7 @@ export const idle: Scenario = {
   about:
     `What a subscriber costs while nothing happens: resident memory for each connection after the first ${first}, ` +
     'without garbage, on systems that are started anew in every run.',
-  options: { runs: [5], connections: [3000] },
+  options: { runs: [5], first: [first], connections: [3000] },
   figures: { kilobytes: 'memory per idle connection, kB', cpu: 'CPU per connection, µs' },
   compared: ['kilobytes', 'cpu'],
   peers,
@@ -25,7 +25,7 @@ export const idle: Scenario = {
     const times = { runs: single(options, 'runs'), warm: 0 }
     return freshly(chosen(asked, peers), times, async (act, run): Promise<Sample[]> => {
       const { name, usage } = act.peer
-      await joinCrowd(act, { count: first, qos: 0 })
+      await joinCrowd(act, { count: single(options, 'first'), qos: 0 })
       const before = await usage()
       const { kilobytes } = await joinCrowd(act, { count, qos: 0 })
       const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
