@@ -23,10 +23,10 @@ export const banOperations = {
     console: {
       view: 'clients',
       title: 'Bans',
-      empty: 'Nobody is banned.',
+      empty: 'No bans.',
       columns: ['kind', 'value', 'reason', 'since', 'until'],
     },
-    hubctl: { columns: ['kind', 'value', 'reason', 'since', 'until'], nothing: 'Nobody is banned.' },
+    hubctl: { columns: ['kind', 'value', 'reason', 'since', 'until'], nothing: 'No bans.' },
     result: Type.Array(ban),
     run: ({ bans }) => bans.list(),
   }),

@@ -191,7 +191,7 @@ export const httpsApiOperations = {
       return unlessError(await lifecycle.brownout(track, seconds))
     },
   }),
-  'lifecycle.retire': loses('end a track whose sunset has passed and that nobody used for 7 days', {
+  'lifecycle.retire': loses('end a track whose sunset has passed, after 7 days without a request', {
     args: { track },
     example: { track: 'push' },
     console: {
