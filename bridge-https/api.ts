@@ -209,6 +209,8 @@ function unknownParameters(known: Route['query'], query: unknown): Answer | unde
   )
 }
 
+const emptyObject = Buffer.from('{}')
+
 function bodyOf(
   request: FastifyRequest,
   { mayLackBody }: Route,
@@ -216,11 +218,11 @@ function bodyOf(
 ): { value: unknown } | { refused: Answer } {
   const payload = request.body as Payload | undefined
   const isAbsent = payload === undefined || ('bytes' in payload && payload.bytes.length === 0)
-  if (isAbsent && mayLackBody) return { value: {} }
-  if (payload === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
-  if ('refused' in payload) return payload
-  if (!check) return { value: payload.bytes }
-  const checked = check(payload.bytes)
+  const given = isAbsent && mayLackBody ? { bytes: emptyObject } : payload
+  if (given === undefined) return { refused: refuse(400, [httpsError('request.type')]) }
+  if ('refused' in given) return given
+  if (!check) return { value: given.bytes }
+  const checked = check(given.bytes)
   return 'errors' in checked ? { refused: refuse(400, checked.errors) } : checked
 }
 

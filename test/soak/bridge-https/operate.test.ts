@@ -194,6 +194,13 @@ t.test('a refusal is a 409 with its words, an unknown command a 404', async (t) 
   t.equal((await api.call('GET', '/operate/status', { token })).status, 404)
   t.equal((await api.call('POST', '/operate/status', { token })).status, 200, 'arguments may be left out')
   t.equal((await ask('status', '')).status, 200, 'also where a content type is said')
+  for (const [name, path] of [
+    ['credentials.add', '.body.role'],
+    ['credentials.show', '.body.username'],
+  ] as const) {
+    const { status, json } = await ask(name, '')
+    t.match({ status, json }, { status: 400, json: { errors: [{ path }] } }, `${name} without a body`)
+  }
   t.notOk(hub.lines.some(({ msg }) => msg === 'an admin command failed'))
 })
 
