@@ -44,7 +44,7 @@ export function permissionKey(principal: Principal): string {
   const permissions =
     principal.role === 'publisher'
       ? [principal.role, sorted(principal.institutions), sorted(principal.classes)]
-      : [principal.role, sorted(principal.filters), ...[principal.temporaryOf ?? []].flat()]
+      : [principal.role, sorted(principal.filters), ...(principal.temporaryOf ? [principal.temporaryOf] : [])]
   return createHash('sha256').update(JSON.stringify(permissions)).digest('base64url')
 }
 
