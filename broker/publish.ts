@@ -3,7 +3,8 @@ import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
 import { cut } from '../event/cut.ts'
 import { errorItem } from '../event/error.ts'
-import { costOf, type createPublishRate, type Pacing } from '../listener/pacing.ts'
+import type { Pacing } from '../listener/pacing.ts'
+import { costOf, type PublishRate } from '../listener/publish-rate.ts'
 import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -53,7 +54,7 @@ export function createPublishing(parts: {
   incoming: Incoming
   publishes: Access['publishes']
   pacing: Record<'small' | 'large', Pacing>
-  rate: ReturnType<typeof createPublishRate>
+  rate: PublishRate
   clock: () => number
 }) {
   const { inbox, incoming, publishes, pacing, rate, clock } = parts

@@ -1,7 +1,7 @@
 import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
-import { costOf, type createPublishRate } from '../../listener/pacing.ts'
+import { costOf, type PublishRate } from '../../listener/publish-rate.ts'
 import type { LegacyResult } from '../../validator/legacy-answer.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { belowBody, httpsError, refuse, refuseUntil } from '../answer.ts'
@@ -24,7 +24,7 @@ const feedRetrySeconds = 60
 const inFlightBytes = 4 * 1024
 
 /** How often a user may publish. */
-export type EventRate = Pick<ReturnType<typeof createPublishRate>, 'take' | 'charge'>
+export type EventRate = Pick<PublishRate, 'take' | 'charge'>
 
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {

@@ -1,4 +1,4 @@
-import { costOf } from '../../listener/pacing.ts'
+import { costOf } from '../../listener/publish-rate.ts'
 import { createLocks } from '../../store/lock.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
 import type { EventRate } from './event-routes.ts'

@@ -159,11 +159,6 @@ export class MqttConnection extends Duplex {
     this.send(Buffer.concat(answers))
   }
 
-  /** Resolves when at most `outgoing.paceBytes` are in the outgoing buffer, or the connection is closed. */
-  paced(): Promise<void> {
-    return this.outgoing.paced()
-  }
-
   /** Shows all packets to `watcher` from now on. Undefined: to nobody. */
   watch(watcher: PacketWatcher | undefined): void {
     this.#watcher = watcher
@@ -340,7 +335,7 @@ export class MqttConnection extends Duplex {
         this.#takeRequest(frame, (request) => this.#events.unsubscribe(request))
         return
       case packetType.pubrel:
-        this.#answer(frame, this.#events.release(frame.body.readUInt16BE(0)))
+        this.#countUntil(frame, this.#events.release(frame.body.readUInt16BE(0)))
         return
       case packetType.disconnect:
         this.hasSentDisconnect = true
@@ -358,7 +353,7 @@ export class MqttConnection extends Duplex {
   #takeRequest(frame: Frame, answer: ConnectionEvents['subscribe']): void {
     const take = () => {
       const answered = answer(readFilters(frame))
-      this.#answer(frame, answered)
+      this.#countUntil(frame, answered)
       const changed = answered.then(() => {
         if (this.#changing === changed) this.#changing = undefined
       })
@@ -402,7 +397,7 @@ export class MqttConnection extends Duplex {
     else this.#events.publish(publish)
   }
 
-  #answer({ bytes: { length } }: Frame, answered: Promise<void>): void {
+  #countUntil({ bytes: { length } }: Frame, answered: Promise<void>): void {
     this.#countBytes(length)
     void answered.finally(() => this.#uncountBytes(length))
   }

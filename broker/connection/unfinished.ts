@@ -1,6 +1,6 @@
 import type { Principal } from '../../acl/principal.ts'
 import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
-import { createPublishRate } from '../../listener/pacing.ts'
+import { createPublishRate } from '../../listener/publish-rate.ts'
 
 /**
  * Limits before and after log-in. `bytes`: for the packets of all connections together. `pieces`: how many pieces of

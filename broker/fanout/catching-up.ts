@@ -42,7 +42,7 @@ export function createCatchingUp(parts: {
     session.reading = 'catching up'
     try {
       while (connection.isOpen && session.connection === connection) {
-        await connection.paced()
+        await connection.outgoing.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
         if (session.backlog.length === 0 && session.upTo >= journal.head()) {
           session.reading = 'live'
@@ -68,7 +68,7 @@ export function createCatchingUp(parts: {
     if (!found || session.connection !== connection) return false
     const terms = termsOf(session, mayReceive, clock())
     for (const [index, message] of found.result.entries()) {
-      await connection.paced()
+      await connection.outgoing.paced()
       await turns.enter('message', session.clientId)
       const owed = waiting[index]
       // A SUBSCRIBE has changed the backlog meanwhile: `read` begins again with the changed backlog.
@@ -105,7 +105,7 @@ export function createCatchingUp(parts: {
     for (const entry of found.result.entries) {
       const { topic, position, queue } = entry
       // Asks after the wait, because an UNSUBSCRIBE may have ended a filter meanwhile [MQTT-3.10.4-2].
-      await connection.paced()
+      await connection.outgoing.paced()
       await turns.enter('message', session.clientId)
       const qos = lowerQos(asks(topic, position), entry.qos)
       const owed: Owed = { position, qos, retain: false, dup: replay !== undefined }

@@ -103,7 +103,7 @@ export function createRetainedSending(parts: {
     const ended = new Set([...filters].flatMap(retained.ended))
     for (const [nth, topic] of [...ended].entries()) {
       if (nth % burst === 0) await nextTurn()
-      await connection.paced()
+      await connection.outgoing.paced()
       if (session.connection !== connection || !connection.isOpen) return
       live.bridges.send(session, topic)
     }
@@ -118,7 +118,7 @@ export function createRetainedSending(parts: {
   ): Promise<void> {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
-      await connection.paced()
+      await connection.outgoing.paced()
       // Here, values above QoS 0 go to clean sessions only.
       if (session.clean) await roomInFlight(session.inFlight, connection)
       if (session.connection !== connection || !connection.isOpen) return

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeValue, encodeValue } from '../../journal/entry.ts'
-import type { createPublishRate } from '../../listener/pacing.ts'
+import type { PublishRate } from '../../listener/publish-rate.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
@@ -48,7 +48,7 @@ export async function createWills(parts: {
   nodes: Nodes
   /** Decides about a PUBLISH or will, and stores the decision. False: nothing was stored. */
   accept: (received: Received) => Promise<boolean>
-  rate: ReturnType<typeof createPublishRate>
+  rate: PublishRate
   isValid: (principal: Principal) => boolean
   /** Work that must end before the store is closed. */
   running: ReturnType<typeof createRunningWork>
