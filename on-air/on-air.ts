@@ -12,6 +12,7 @@ import { createLivestreams } from './livestreams.ts'
 import { createNow } from './now.ts'
 import { createParts, type Moment } from './parts.ts'
 import { playedAt } from './played.ts'
+import { createPositionBefore } from './position-before.ts'
 import { createState } from './state.ts'
 import { createStreams } from './streams.ts'
 import { viewOf } from './view.ts'
@@ -41,6 +42,7 @@ export function createOnAir(
   const shown = createParts(parts)
   const now = createNow({ parts: shown, livestreams })
   const state = createState({ retained, parts: shown, now })
+  const positionBefore = createPositionBefore(parts)
   return {
     livestreams,
     now: now.of,
@@ -49,7 +51,7 @@ export function createOnAir(
       const found = await now.of(livestreamId, wholeView, { position: journal.head(), now: clock() })
       return found && readObject(Buffer.from(found.text))
     },
-    streams: createStreams({ ...parts, parts: shown, state, livestreams }),
+    streams: createStreams({ ...parts, positionBefore, parts: shown, state, livestreams }),
     playedAt: (livestreamId: string, time: number) => playedAt(history, livestreamId, time),
 
     /** Calls `listener` with the id of a livestream that may show something else now. */
@@ -63,9 +65,8 @@ export function createOnAir(
     /** The present, or the moment before `delayMs`. Undefined: the journal does not reach back so far. */
     async momentBefore(delayMs: number): Promise<Moment | undefined> {
       if (delayMs === 0) return { position: journal.head(), now: clock() }
-      const at = clock() - delayMs
-      const position = (await history.positionAt(at)) - 1
-      return position < journal.floor() - 1 ? undefined : { position, now: at }
+      const position = await positionBefore(delayMs)
+      return position < journal.floor() - 1 ? undefined : { position, now: clock() - delayMs }
     },
   }
 }

@@ -1,6 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Entry } from '../journal/entry.ts'
-import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { Returnable } from '../journal/returnable.ts'
@@ -88,7 +87,8 @@ const latest = 5_000
 export function createStreams(parts: {
   journal: Journal
   returnable: Pick<Returnable, 'since'>
-  history: Pick<History, 'positionAt'>
+  /** The last position that was accepted at least so many milliseconds ago. */
+  positionBefore: (ms: number) => Promise<number>
   parts: Parts
   state: State
   livestreams: Livestreams
@@ -107,7 +107,7 @@ export function createStreams(parts: {
   const {
     journal,
     returnable,
-    history,
+    positionBefore,
     state,
     livestreams,
     catchUp,
@@ -278,11 +278,6 @@ export function createStreams(parts: {
       made = []
       size = 0
     }
-  }
-
-  /** The last position that was accepted so long ago. */
-  async function positionBefore(ms: number): Promise<number> {
-    return (await history.positionAt(clock() - ms)) - 1
   }
 
   function lineOf(delayMs: number): Promise<DelayLine> {

@@ -30,7 +30,7 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
       },
     },
     returnable,
-    history: { positionAt: async () => journal.head() + 1 },
+    positionBefore: async () => journal.head(),
     parts: { of: async () => [], ahead: async () => [] },
     state: {
       async of(id) {

@@ -13,7 +13,7 @@ t.test('a stream ends with the right of its reader', async (t) => {
   const streams = createStreams({
     journal: { head: () => 0, floor: () => 1, onEach: () => () => undefined } as never,
     returnable: { since: () => [] },
-    history: { positionAt: async () => 1 },
+    positionBefore: async () => 0,
     parts: { of: async () => [], ahead: async () => [] },
     state: { of: async () => Buffer.alloc(0) },
     livestreams: { find: () => undefined, ids: async () => [] },
