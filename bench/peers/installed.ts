@@ -117,9 +117,17 @@ function accepts(port: number): Promise<boolean> {
 
 /** Usage of a process that cannot be asked. `schedstat` has nanoseconds of CPU time; `ps` would give hundredths of a second. */
 export async function usageOfProcess(pid: number): Promise<Usage> {
-  const tasks = await readdir(`/proc/${pid}/task`)
-  const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))
-  const cpuNs = (await Promise.all(times)).reduce((sum, line) => sum + Number(line.split(' ')[0]), 0)
+  const times = await ofThreads(pid, 'schedstat')
+  const cpuNs = times.reduce((sum, line) => sum + Number(line.split(' ')[0]), 0)
   const status = await readFile(`/proc/${pid}/status`, 'utf8')
   return { cpuMs: cpuNs / 1e6, bytes: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) * 1024 }
+}
+
+/** This file of each thread of a process. A thread that ends meanwhile has none. */
+export async function ofThreads(pid: number, file: string): Promise<string[]> {
+  const threads = await readdir(`/proc/${pid}/task`)
+  const read = threads.map((thread) =>
+    readFile(`/proc/${pid}/task/${thread}/${file}`, 'utf8').catch(() => []),
+  )
+  return (await Promise.all(read)).flat()
 }

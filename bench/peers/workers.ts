@@ -1,6 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises'
 import type { Usage } from '../child.ts'
-import { usageOfProcess } from './installed.ts'
+import { ofThreads, usageOfProcess } from './installed.ts'
 import type { Peer, PeerName, StartPeer } from './peer.ts'
 import { startHubOnRedis } from './redis.ts'
 
@@ -29,7 +28,6 @@ export async function withAllProcesses(hub: Peer): Promise<Peer> {
 }
 
 async function childrenOf(pid: number): Promise<number[]> {
-  const threads = await readdir(`/proc/${pid}/task`)
-  const lists = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/children`, 'utf8'))
-  return (await Promise.all(lists)).flatMap((text) => (text.match(/\d+/g) ?? []).map(Number))
+  const lists = await ofThreads(pid, 'children')
+  return lists.flatMap((text) => (text.match(/\d+/g) ?? []).map(Number))
 }

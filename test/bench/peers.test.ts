@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import { createServer, request } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { setImmediate } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t, { type Test } from 'tap'
 import { startChild } from '../../bench/child.ts'
@@ -121,6 +123,15 @@ t.test('the CPU time of Mosquitto includes that of its validator', async (t) => 
   t.ok(Number(validator) > 0)
   // Two clocks of the kernel, which may differ a little.
   t.ok((await peer.usage()).cpuMs > Number(broker) + Number(validator) * 0.8)
+})
+
+t.test('the usage of a process can be read while threads of it end', async (t) => {
+  let live = 0
+  for (let number = 0; number < 40; number++, live++) new Worker('', { eval: true }).on('exit', () => live--)
+  while (live > 0) {
+    t.ok((await usageOfProcess(process.pid)).cpuMs > 0)
+    await setImmediate()
+  }
 })
 
 /** Starts a peer with a publisher and a subscriber at QoS 1. */
