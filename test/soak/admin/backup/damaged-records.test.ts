@@ -40,11 +40,11 @@ onEachStore(
   async (t, store, driver) => {
     const node = await spawnHub(t, await temporaryDirectory(t), store)
     const { run } = await ask<{ run: string }>(node, 'import.outcome')
-    // hubctl judges the file, before it asks the node: on Redis one of each family is enough.
-    const all = damagedOf(driver === 'redis' ? 1 : 2)
+    const all = damagedOf(2)
     t.ok(all.length > 30, `${all.length} records`)
     t.jobs = 3
-    for (const record of all) {
+    // hubctl judges the file, before it asks the node: on Redis some are enough.
+    for (const record of driver === 'redis' ? all.slice(-3) : all) {
       t.test(`${record.key} ${record.value}`.slice(0, 80), async (t) => {
         const answer = await importOf(t, node, record)
         t.equal(answer.code, 1)
