@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message } from '../../event/message.ts'
 import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
@@ -9,14 +8,13 @@ import { sumPerTurn } from '../../listener/pacing.ts'
 import { type CommitPart, commitTogether, type Prepare } from '../../store/commit-together.ts'
 import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { lowerQos, type Publish, type PublishFlags, preparePublish } from '../connection/frames.ts'
-import type { Qos } from '../connection/protocol.ts'
+import { type Publish, preparePublish } from '../connection/frames.ts'
 import type { Access } from '../login/access.ts'
-import { nextPacketId, type Session } from '../session/session.ts'
-import type { Recipient, Routes } from '../session/subscriptions.ts'
-import { pagesOf, persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
+import { pagesOf, persistentRecipientsOf, type Routes, recipientsOf } from '../session/subscriptions.ts'
 import type { Bridges } from './bridges.ts'
+import { createDeliveryQueue, type Delivery } from './delivery-queue.ts'
 import type { Reading } from './reading.ts'
+import { groupSize, sendToEach } from './writing.ts'
 
 /**
  * Sends accepted messages to all connected subscribers, and waits for none. Persistent sessions that do not keep up
@@ -138,6 +136,9 @@ interface DeliveryParts {
   metrics: Metrics
 }
 
+/** If more deliveries than this wait for pages, only breaks that protect buffers are made (`delivery-queue.ts`). */
+const maxWaitingForPages = 100
+
 /** Delivers messages to live subscribers, to pages last. Other subscribers do not wait for pages, but publishers do. */
 function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }: DeliveryParts) {
   const others = createDeliveryQueue()
@@ -224,171 +225,4 @@ function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metr
 function removeFrom<Item>(items: Item[], item: Item): void {
   const index = items.indexOf(item)
   if (index >= 0) items.splice(index, 1)
-}
-
-/** Maximum number of bytes that the node sends to each subscriber without a break. */
-const maxAtOnce = 256 * 1024
-/** If more than this number of calls wait, only breaks that protect buffers are made: each break delays messages. */
-const maxWaiting = 8
-/** The same for pages. Their breaks delay no other subscriber. */
-const maxWaitingForPages = 100
-
-/** The delivery of one message to all its recipients. */
-export interface Delivery {
-  bytes: number
-  /**
-   * Sends the message. Undefined: it is sent wholly. Else each step of the iterator sends a part, and a break may come
-   * before each step.
-   */
-  send: () => Iterator<void> | undefined
-  /** Runs when the message is sent. */
-  sent?: () => void
-}
-
-/**
- * Carries out deliveries in the order of the calls. Breaks keep the buffers of fast readers from overflowing:
- * docs/decisions, "An event for many goes out in several turns".
- */
-export function createDeliveryQueue(most = maxWaiting) {
-  /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
-  let last: Promise<void> | undefined
-  let waiting = 0
-  const fitsInTurn = sumPerTurn(maxAtOnce)
-
-  return {
-    /** Calls `made` after the last delivery, in the same turn, and then resolves. Undefined: all that is done at once. */
-    deliver(deliveries: readonly Delivery[], made?: () => void): Promise<void> | undefined {
-      const work: Work = { deliveries, made, next: 0, rest: undefined }
-      try {
-        if (!last && proceed(work) === 'done') return undefined
-      } catch (error) {
-        // The driver of the store calls this during its write, which must go on.
-        return Promise.reject(error)
-      }
-      const own = finish(work, last).finally(() => {
-        waiting--
-        if (last === own) last = undefined
-      })
-      last = own
-      waiting++
-      return own
-    },
-
-    /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
-    ended: (): Promise<void> | undefined => last,
-  }
-
-  async function finish(work: Work, before: Promise<void> | undefined): Promise<void> {
-    await (before ? Promise.allSettled([before]) : nextTurn())
-    for (let step = proceed(work); step !== 'done'; step = proceed(work)) {
-      if (step === 'full' || waiting <= most) await nextTurn()
-    }
-  }
-
-  /** Makes the deliveries up to the next break. `full`: without this break, buffers may overflow. */
-  function proceed(work: Work): 'break' | 'full' | 'done' {
-    for (;;) {
-      const delivery = work.deliveries[work.next]
-      if (!delivery) break
-      if (work.rest) {
-        if (!work.rest.next().done) return 'break'
-      } else {
-        if (!fitsInTurn(delivery.bytes)) return 'full'
-        work.rest = delivery.send()
-        if (work.rest) return 'break'
-      }
-      delivery.sent?.()
-      work.rest = undefined
-      work.next++
-    }
-    work.made?.()
-    return 'done'
-  }
-}
-
-/** Deliveries that are made in order. `next`: index of the first unfinished delivery. `rest`: its remaining steps. */
-interface Work {
-  deliveries: readonly Delivery[]
-  made: (() => void) | undefined
-  next: number
-  rest: Iterator<void> | undefined
-}
-
-/** This many subscribers are made ready before the first write: the processor then fetches their fields together. */
-const groupSize = 16
-/** This many subscribers get a message before the first break. */
-const withoutBreak = 128
-/** Maximum number of messages in flight to a clean session. One more closes the connection. */
-const maxInFlight = 10_000
-
-/**
- * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. Returns
- * undefined, or an iterator for those behind the first break: each of its steps sends up to the next break. With `fits`,
- * a break comes before each group that does not fit into the turn. Groups and breaks save CPU time: docs/decisions, "An
- * event for many goes out in several turns".
- */
-export function sendToEach(
-  recipients: readonly Recipient[],
-  publish: Publish,
-  highest: Qos,
-  { fits, toBridges }: { fits?: ((writes: number) => boolean) | undefined; toBridges?: PublishFlags } = {},
-): Iterator<void> | undefined {
-  const start = sendFrom(0)
-  return start < recipients.length ? restFrom(start) : undefined
-
-  /** Sends up to the next break. Returns the number of recipients before it. */
-  function sendFrom(first: number, isAfterBreak = false): number {
-    for (let start = first; start < recipients.length; start += groupSize) {
-      const group = recipients.slice(start, start + groupSize)
-      const isLate = start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)
-      const isBehindBreak = isAfterBreak && start === first
-      if ((fits ? !fits(group.length) : isLate) && !isBehindBreak) return start
-      sendToGroup(group, publish, highest, toBridges)
-    }
-    return recipients.length
-  }
-
-  function* restFrom(start: number): Generator<void> {
-    for (let at = sendFrom(start, true); at < recipients.length; at = sendFrom(at, true)) yield
-  }
-}
-
-const noFlags: PublishFlags = {}
-
-/** Sends a message to a few recipients, without a break. `toBridges`: the flags for bridges. */
-function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos, toBridges = noFlags): void {
-  const flagsOf = ({ isBridge }: Session) => (isBridge ? toBridges : noFlags)
-  const packetIds = group.map(([session, granted]) =>
-    makeReady(session, publish, lowerQos(granted, highest), flagsOf(session)),
-  )
-  for (const [index, [session, granted]] of group.entries()) {
-    const packetId = packetIds[index]
-    if (packetId === undefined) continue
-    const qos = lowerQos(granted, highest)
-    session.outgoing?.write(publish.packet(qos, flagsOf(session), packetId), qos > 0)
-  }
-}
-
-/** Returns a packet for one session, ready to be written. Undefined: the message cannot be sent. */
-export function packetFor(
-  session: Session,
-  publish: Publish,
-  qos: Qos,
-  flags: PublishFlags,
-): Buffer | undefined {
-  const packetId = makeReady(session, publish, qos, flags)
-  return packetId === undefined ? undefined : publish.packet(qos, flags, packetId)
-}
-
-/** Returns the packet identifier (0 at QoS 0). Undefined: the message cannot be sent. */
-function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
-  if (!session.outgoing?.accepts(publish.packet(qos, flags).length, qos)) return undefined
-  if (qos === 0) return 0
-  if (session.inFlight.size >= maxInFlight) {
-    session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)
-    return undefined
-  }
-  const packetId = nextPacketId(session)
-  session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
-  return packetId
 }

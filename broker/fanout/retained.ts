@@ -13,9 +13,9 @@ import type { Access } from '../login/access.ts'
 import type { InFlight, Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
 import { createSubscriptions } from '../session/subscriptions.ts'
-import { packetFor } from './distribution.ts'
 import type { FanOut } from './fanout.ts'
 import { unacknowledgedMs } from './sending.ts'
+import { packetFor } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 

@@ -59,7 +59,7 @@ export function createFind({ store, journal }: FindParts) {
 
     /**
      * Finds an event of this institution by its id: first in the institution's reports, then in those messages whose reports
-     * may be removed. Neither the answer nor its duration says how much others publish, or that one of them has this event.
+     * may be removed. Neither the answer nor its duration says that another institution has this event.
      */
     async ofInstitution(id: string, institutionId: string): Promise<EventSearch> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { preparePublish } from '../../../broker/connection/frames.ts'
-import { createDeliveryQueue, type Delivery, sendToEach } from '../../../broker/fanout/distribution.ts'
+import { createDeliveryQueue, type Delivery } from '../../../broker/fanout/delivery-queue.ts'
+import { sendToEach } from '../../../broker/fanout/writing.ts'
 import type { Session } from '../../../broker/session/session.ts'
 import { sumPerTurn } from '../../../listener/pacing.ts'
 
