@@ -1,5 +1,5 @@
 /**
- * The longest tests begin first, so that none of them runs alone at the end. On two cores: 40 to 150 s in test/soak/,
+ * The longest tests begin first, so that none of them runs alone at the end. On two cores: 25 to 150 s in test/soak/,
  * elsewhere 15 to 40 s. Tests that compute alternate with tests that mostly wait.
  */
 export const longest = [
@@ -58,6 +58,19 @@ export const longest = [
   'soak/broker/packet-trace',
   'soak/watch/silence',
   'soak/store/redis/unread-log',
+  'soak/client/python-hostile',
+  'soak/delivery/webhook/worth',
+  'soak/hub/wills',
+  'soak/store/redis/faults',
+  'soak/delivery/webhook/many-webhooks',
+  'soak/watch/loops',
+  'soak/nodes/rolling-restart',
+  'soak/workers/limits',
+  'soak/attacks/pipelined-gets',
+  'soak/hub/sessions',
+  'soak/nodes/chaos',
+  'soak/nodes/node-faults',
+  'soak/web/embed',
   'client/outages',
   'delivery/replays',
   'broker/races',
