@@ -4,12 +4,12 @@ import { connect, createServer, type Socket } from 'node:net'
 import { listenPrivately } from '../admin/socket.ts'
 
 /**
- * Opens the admin socket of a hub with workers: each connection leads to the admin socket of a worker. `sockets`: those
- * of the workers that live now.
+ * Opens the admin socket of a hub with workers: each connection leads to the worker that answers first. So a worker that
+ * hangs gets no command. `workers`: asks all of them. Each promise resolves with the path of the admin socket when its
+ * worker answers, and rejects if it ends.
  */
-export async function openAdminDoor(path: string, sockets: () => string[]) {
+export async function openAdminDoor(path: string, workers: () => Promise<string>[]) {
   const open = new Set<Socket>()
-  let turn = 0
   const server = createServer({ allowHalfOpen: true }, (client) => {
     client.on('error', () => client.destroy())
     client.pause()
@@ -29,32 +29,34 @@ export async function openAdminDoor(path: string, sockets: () => string[]) {
   }
 
   async function lead(client: Socket): Promise<void> {
-    const paths = sockets()
-    const first = turn++
-    for (const index of paths.keys()) {
-      const socket = await connected(paths[(first + index) % paths.length] ?? '')
-      if (!socket) continue
-      for (const end of [client, socket]) {
-        open.add(end)
-        end.once('close', () => {
-          open.delete(end)
-          client.destroy()
-          socket.destroy()
-        })
-      }
-      client.pipe(socket).pipe(client)
+    const sockets = workers().map((answering) => answering.then(connected))
+    const socket = await Promise.any(sockets).catch(() => undefined)
+    for (const each of sockets) {
+      void each.then(
+        (other) => other === socket || other.destroy(),
+        () => undefined,
+      )
+    }
+    if (!socket) {
+      client.destroy()
       return
     }
-    client.destroy()
+    for (const end of [client, socket]) {
+      open.add(end)
+      end.once('close', () => {
+        open.delete(end)
+        client.destroy()
+        socket.destroy()
+      })
+    }
+    client.pipe(socket).pipe(client)
   }
 }
 
-/** Undefined: the worker has just ended. */
-async function connected(path: string): Promise<Socket | undefined> {
+/** Rejects if the worker has just ended. */
+async function connected(path: string): Promise<Socket> {
   const socket = connect({ path, allowHalfOpen: true })
   socket.on('error', () => socket.destroy())
-  return once(socket, 'connect').then(
-    () => socket,
-    () => undefined,
-  )
+  await once(socket, 'connect')
+  return socket
 }

@@ -32,8 +32,6 @@ const steadyMs = 60_000
  * its machine or alone, counts nothing meanwhile.
  */
 const patience = { ready: 20, starting: 60 }
-/** A worker without so many signs of life gets no commands. */
-const commandPatience = 3
 /** Longest wait for the metrics and figures of a worker, milliseconds. */
 const answerMs = 1_000
 
@@ -87,9 +85,9 @@ export async function runWorkers(of: {
   // The worker has said why. The others end with this process.
   if (hasFailed) return 1
   const door = await openAdminDoor(adminSocket, () =>
-    [...running].flatMap(([number, { isReady, missed }]) =>
-      isReady && missed < commandPatience ? [socketPathIn(directoryOf(number))] : [],
-    ),
+    [...running]
+      .filter(([, { isReady }]) => isReady)
+      .map(([number, { link }]) => link.ask('answer').then(() => socketPathIn(directoryOf(number)))),
   )
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   await stopped

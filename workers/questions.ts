@@ -31,6 +31,8 @@ export type ToPrimary = {
 export type ToWorker = {
   /** The counts of another worker have changed by so much. */
   count(changes: Count[]): void
+  /** Answers: the event loop turns. */
+  answer(): void
   metrics(): Promise<Collected>
   figures(): Promise<Figures>
 }

@@ -43,6 +43,7 @@ export async function connectToPrimary() {
     count(changes) {
       for (const [key, by] of changes) change(others, key, by)
     },
+    answer() {},
     metrics: () => given().metrics(),
     figures: () => given().figures(),
   } satisfies ToWorker

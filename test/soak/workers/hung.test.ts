@@ -40,12 +40,12 @@ t.test('a worker that hangs is replaced, and nothing is lost', { skip: withoutRe
   const machine = [suspended.hub.pid, ...workersOf(suspended.hub)]
   for (const pid of machine) process.kill(pid, 'SIGSTOP')
   process.kill(hung, 'SIGSTOP')
+  for (let times = 0; times < 2; times++) await ask('status')
   const total = 50
   for (let index = 0; index < total; index++) {
     const event = { ...control(station()), name: `event-${index}` }
     await studio.client.publishAsync(`inbox/${own}`, JSON.stringify(event), { qos: 1 })
   }
-  for (let times = 0; times < 4; times++) await ask('status')
   await until(() => areBack(hub, 1))
   t.equal(hub.lines.filter(({ msg }) => msg === killed).length, 1)
   await player.received.until(({ json }) => json.name === `event-${total - 1}`)
