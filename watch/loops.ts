@@ -135,7 +135,7 @@ export function createLoops(records: Records<{ plays?: PlayLine | undefined }>) 
       return found
     },
 
-    /** What is known of a livestream that plays in a loop. Undefined: it plays in none. */
+    /** The loop in which a livestream plays. Undefined: it plays in none. */
     markOf,
 
     /** The livestreams that play in loops. */

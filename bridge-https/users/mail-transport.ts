@@ -1,7 +1,7 @@
 import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
 import type { SmtpConfig } from '../../config/smtp.ts'
 
-/** The mail server, as the configuration has it. `ca`: what is trusted besides the usual CAs. */
+/** The mail server of the configuration. The hub trusts `ca` besides the usual CAs. */
 export type MailServer = Omit<SmtpConfig, 'ca'> & { ca?: CurrentCa | undefined }
 
 const timeoutMs = 20_000

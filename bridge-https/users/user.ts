@@ -13,7 +13,7 @@ export interface User {
   createdAt: string
 }
 
-/** A user as an operator asks for it. What was typed is checked already (`operations/users.ts`). */
+/** The user that an operator adds. The schema of the command has checked the fields (`operations/users.ts`). */
 export interface UserRequest {
   email: string
   institution: string

@@ -138,7 +138,7 @@ export function Named(props: { view: string; id: string; name: string; isForMach
     <a
       href={`/console/${props.view}/${pathPart(props.id)}`}
       title={props.id}
-      class={props.isForMachines ? 'id' : ''}
+      class={props.isForMachines ? 'id' : undefined}
       dir="auto"
     >
       {props.name}
