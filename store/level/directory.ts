@@ -48,12 +48,12 @@ async function openOrMend(
   return db
 }
 
-/** Size of LevelDB's blocks, bytes: docs/decisions, "Blocks of 16 KiB in LevelDB". */
-const blockSize = 16 * 1024
+/** Bytes: docs/decisions, "LevelDB sorts large pieces". */
+const sizes = { blockSize: 16 * 1024, writeBufferSize: 16 * 1024 * 1024 }
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
   const encodings = { keyEncoding: 'utf8', valueEncoding: 'buffer' } as const
-  const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, blockSize })
+  const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, ...sizes })
   await db.open()
   try {
     if (readAll) await readThrough(db)
