@@ -8,9 +8,10 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 
 /**
  * A map of recent messages (`createRecent`) is full at this many messages. Memory has at most two such maps: a full
- * one, and the one that fills now.
+ * one, and the one that fills now. A retained value of another node's commit is up to `maxLivestreams` messages behind
+ * its message. With larger maps, messages live so long that only V8's full collections remove them.
  */
-const recentCount = 1_000
+const recentCount = 300
 /** A map is also full at this many bytes of payloads, even with fewer messages. */
 const recentBytes = 4 * 1024 * 1024
 /** The same for messages that were read from the store: all sessions that return to a node read those of some minutes. */
@@ -32,13 +33,16 @@ export async function openJournal(store: Store) {
   const reports = createRecentReports(head)
   /** When the newest message was accepted, milliseconds since the epoch. */
   let newestAt = await lastAt(store)
+  /** The last message of another node that holds its payload. The messages behind it may share that payload. */
+  let holder: Entry | undefined
   store.onOthers(journalPrefix, (change) => {
     if ('tell' in change) return
     if ('del' in change) return forget(positionIn(change.del))
-    const { entry, sharedWith } = readEntry(positionIn(change.put), change.value)
-    const whole =
-      sharedWith === undefined ? entry : withPayloadOf(entry, recent.get(entry.position - sharedWith))
-    if (!whole) throw new Error(`the payload of message ${entry.position} is missing`)
+    const { entry, sharedWith = 0 } = readEntry(positionIn(change.put), change.value)
+    if (sharedWith === 0) holder = entry
+    if (holder?.position !== entry.position - sharedWith)
+      throw new Error(`the payload of message ${entry.position} is missing`)
+    const whole = entry === holder ? entry : withPayloadOf(entry, holder)
     take(whole, change.value.length)
     for (const listener of listeners) listener(whole)
   })

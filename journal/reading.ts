@@ -130,7 +130,8 @@ export function createJournalReading(store: Store, recent: Recent) {
   async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {
     const { entry, sharedWith } = readEntry(position, value)
     if (sharedWith === undefined) return withOwnBytes(entry)
-    return withPayloadOf(entry, await get(position - sharedWith))
+    const holder = await get(position - sharedWith)
+    return holder && withPayloadOf(entry, holder)
   }
 }
 
@@ -154,9 +155,9 @@ function copyOf(bytes: Buffer): Buffer {
   return copy
 }
 
-/** Returns `entry` with the payload that `other` holds. Undefined: there is no `other`. */
-export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
-  return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
+/** Returns `entry` with the payload that `holder` holds. */
+export function withPayloadOf(entry: Entry, { payload, refused }: Entry): Entry {
+  return { ...entry, payload, ...(refused && { refused }) }
 }
 
 function keyPart(position: number): string {

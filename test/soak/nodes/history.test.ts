@@ -86,3 +86,23 @@ t.test('nodes whose clocks differ find events by their ids', { skip: withoutRedi
   t.equal(events.length, 30)
   for (const { id, title } of events) t.match(await a.ask('events.show', { id }), { id, title })
 })
+
+onStore(
+  'redis',
+  'a report for thousands of institutions reaches all of them on another node',
+  async (t, store) => {
+    const [a, b] = [await startTestHub(t, store), await startTestHub(t, store)]
+    const many = Array.from({ length: 2_500 }, (_, nth) => `urn:org:institution:many-${nth}`)
+    const publisher = await a.publisher(many)
+    await b.until(async () => (await b.ask<unknown[]>('credentials.list')).length === 1)
+    const { client: reader, received } = await connect(t, b, publisher)
+    await reader.subscribeAsync(`feedback/${many.at(-1)}`, { qos: 1 })
+    const { client } = await connect(t, a, publisher)
+    await client.publishAsync('inbox/urn:org:institution:of-others', '{}', { qos: 1 })
+    t.match((await received.until(() => true)).json, { outcome: 'blocked' })
+    t.notOk(
+      b.lines.some(({ msg }) => String(msg).startsWith('the node lost track')),
+      'the node goes on',
+    )
+  },
+)
