@@ -48,8 +48,8 @@ t.test('the example publishes the titles of a mount of Icecast', { skip: without
     [undefined, 'A - B - C', { artist: 'A', title: 'B - C' }],
   ]
   for (const [charset, song, expected] of titles) {
-    await icecast.update('/live.mp3', { song, ...(charset !== undefined && { charset }) })
-    await icecast.update('/live.mp3', { song, ...(charset !== undefined && { charset }) })
+    const said = { song, ...(charset !== undefined && { charset }) }
+    await icecast.update('/live.mp3', said)
     const [{ title }] = [expected as { title: string }]
     const arrived = await seen.received
       .until(({ json }) => json.title === title)
@@ -57,6 +57,11 @@ t.test('the example publishes the titles of a mount of Icecast', { skip: without
         throw new Error(`no title ${title}, the program said: ${program.lines.join('; ')}`, { cause })
       })
     t.match(arrived.json, expected)
+    await icecast.update('/live.mp3', said)
+    // A listener that comes now gets its first block after the next one of the program. Icecast 2.4.4 compares addresses to
+    // tell whether a listener has a title: it can lose the title that follows one which the listener never got.
+    const { titles: blocks } = await icecast.listener('/live.mp3')
+    await hub.until(async () => blocks.length > 0)
   }
   const playing = seen.received.all.filter(({ topic }) => topic.endsWith('/playing'))
   t.equal(playing.length, titles.length, 'each once')
