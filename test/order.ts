@@ -4,7 +4,7 @@
  */
 export const longest = [
   'soak/store/redis/split',
-  'soak/hub/crash',
+  'soak/hub/crash-load',
   'soak/hub/crowd',
   'soak/workers/hung',
   'soak/web/on-air',
@@ -19,8 +19,6 @@ export const longest = [
   'soak/web/connection',
   'soak/deploy/package',
   'soak/hub/crash-sessions',
-  'soak/hub/crash-on-redis',
-  'soak/admin/backup/damaged-records',
   'soak/web/console-changes',
   'soak/client/browser',
   'soak/cli/hubctl',
@@ -28,7 +26,6 @@ export const longest = [
   'soak/nodes/store-faults',
   'soak/bridge-https/websocket',
   'soak/cli/remote',
-  'soak/hub/crash-load',
   'soak/nodes/stale-sessions',
   'soak/client/python',
   'soak/delivery/webhook/push',

@@ -1,3 +1,0 @@
-import { testCrashes } from './crashes.ts'
-
-testCrashes('embedded', 50)
