@@ -226,8 +226,8 @@ export function createLane(parts: {
   async function send(element: Omit<ShownElement, 'toggle'>): Promise<OutputAttempt> {
     const startedAt = performance.now()
     const time = new Date(clock()).toISOString()
-    isSending = true
     const request = output.request({ ...element, toggle }, settings, there)
+    isSending = true
     const made = await senders.send(request, output.judge, signal).finally(() => {
       isSending = false
     })

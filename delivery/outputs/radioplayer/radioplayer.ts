@@ -1,3 +1,4 @@
+import { parseInstant } from '../../../event/format.ts'
 import { Type } from '../../../event/type.ts'
 import { type Carrier, writeElement } from '../../carriers/carrier.ts'
 import { output } from '../output.ts'
@@ -47,7 +48,7 @@ export const radioplayer = output({
     const [user = '', ...key] = apiKey.split(':')
     const body = new URLSearchParams({
       rpuid,
-      startTime: new Date(start).toISOString(),
+      startTime: new Date(parseInstant(start) ?? start).toISOString(),
       ...(length !== null && { duration: String(Math.max(1, Math.round(length))) }),
       title: first,
       ...(second !== undefined && { artist: second }),

@@ -174,6 +174,14 @@ t.test('radioplayer: form fields, user and key as Basic', async (t) => {
   t.ok(radioplayer.problems?.({ url: 'http://h/', apiKey: 'key' }, ['1']).length)
 })
 
+t.test('radioplayer: each form of a start becomes the one that the ingest knows', (t) => {
+  for (const start of ['2026-01-31T12:00+01', '2026-01-31T11:00:00,000Z', '2026-01-31T11:00.0Z']) {
+    const request = radioplayer.request({ ...element, start }, { url: 'http://h/', apiKey: 'user:key' }, '1')
+    t.match(request, { body: /startTime=2026-01-31T11%3A00%3A00.000Z/ }, start)
+  }
+  t.end()
+})
+
 /** Reads a file as TS 102 980 says: positions count characters, the marker of the length is the length less one. */
 function readDlPlus(content: string) {
   const lines = content.split('\n')
