@@ -80,6 +80,8 @@ export interface HttpRequest {
   readonly body?: string
   /** The same as operators may see it. Headers are never shown. */
   readonly shown: { readonly url: string; readonly body?: string }
+  /** What operators may not see either where an answer repeats it, beside the headers. */
+  readonly secrets: readonly string[]
 }
 
 /** A file that is replaced as a whole. */

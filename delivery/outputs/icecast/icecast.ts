@@ -1,6 +1,7 @@
+import type { Static } from 'typebox'
 import { Type } from '../../../event/type.ts'
 import { icy } from '../../carriers/icy.ts'
-import { judgeByStatus, output } from '../output.ts'
+import { type HttpRequest, judgeByStatus, output } from '../output.ts'
 import { basic, joined, line, secret, serverUrl } from '../setting-schemas.ts'
 
 const settings = Type.Object({
@@ -29,16 +30,10 @@ export const icecast = output({
   place: ({ url }, mount) => joined(url, mount),
   carrier: icy,
 
-  request(element, { url, username, password }, mount) {
+  request(element, settings, mount) {
     const { text } = icy.write(element)
     const query = `mode=updinfo&mount=${encodeURIComponent(mount)}&song=${encodeURIComponent(text)}`
-    const whole = joined(url, `/admin/metadata?${query}`)
-    return {
-      method: 'GET',
-      url: whole,
-      headers: { authorization: basic(username, password) },
-      shown: { url: whole },
-    }
+    return asked(`/admin/metadata?${query}`, settings)
   },
 
   judge(answer) {
@@ -54,15 +49,7 @@ export const icecast = output({
   },
 
   memory: {
-    request({ url, username, password }, mount) {
-      const whole = joined(url, `/admin/stats?mount=${encodeURIComponent(mount)}`)
-      return {
-        method: 'GET',
-        url: whole,
-        headers: { authorization: basic(username, password) },
-        shown: { url: whole },
-      }
-    },
+    request: (settings, mount) => asked(`/admin/stats?mount=${encodeURIComponent(mount)}`, settings),
     read({ status, text }) {
       const [, connection] = /<stream_start_iso8601>([^<]{1,40})</.exec(text) ?? []
       if (status !== 200 || connection === undefined) return undefined
@@ -126,3 +113,10 @@ export const icecast = output({
     ],
   ],
 })
+
+/** A question to the admin interface. */
+function asked(path: string, { url: server, username, password }: Static<typeof settings>): HttpRequest {
+  const url = joined(server, path)
+  const headers = { authorization: basic(username, password) }
+  return { method: 'GET', url, headers, shown: { url }, secrets: [password] }
+}

@@ -62,6 +62,7 @@ export const radioplayer = output({
       },
       body,
       shown: { url, body },
+      secrets: [apiKey, key.join(':')],
     }
   },
 

@@ -89,6 +89,7 @@ export const urlTemplate = output({
         url: origin + filledPath(path, values) + masked(query, values),
         ...(filled && { body: filled.shown }),
       },
+      secrets: [...pairValues(query), ...(filled?.texts ?? [])].filter((value) => !hasPlaceholder(value)),
     }
   },
 
@@ -157,13 +158,19 @@ function filledBody(body: string | undefined, values: Values) {
   const json = jsonOf(body)
   if (json === undefined) {
     const text = fill(body, values, percentEncoded)
-    return { type: 'application/x-www-form-urlencoded', text, shown: masked(body, values) }
+    return {
+      type: 'application/x-www-form-urlencoded',
+      text,
+      shown: masked(body, values),
+      texts: pairValues(body),
+    }
   }
   const filled = filledJson(json, values)
   return {
     type: 'application/json',
     text: JSON.stringify(filled),
     shown: JSON.stringify(maskedJson(json, values)),
+    texts: textsIn(json),
   }
 }
 
@@ -177,11 +184,22 @@ function jsonOf(body: string): unknown {
   }
 }
 
-/** Of name=value pairs only values with placeholders are shown: others may be keys. */
+/** The values of name=value pairs, and values alone. */
+const pairValue = /(?<==)[^&]*|(?<=^\??|&)[^?&=]+(?=&|$)/g
+
+/** Only values with placeholders are shown: others may be keys. */
 function masked(pairs: string, values: Values): string {
-  return pairs.replace(/=([^&]*)/g, (_, value: string) =>
-    hasPlaceholder(value) ? `=${fill(value, values, percentEncoded)}` : '=***',
+  return pairs.replace(pairValue, (value) =>
+    hasPlaceholder(value) ? fill(value, values, percentEncoded) : '***',
   )
+}
+
+function pairValues(pairs: string): string[] {
+  return pairs.match(pairValue) ?? []
+}
+
+function textsIn(value: unknown): string[] {
+  return typeof value === 'string' ? [value] : Object.values(Object(value)).flatMap(textsIn)
 }
 
 function maskedJson(value: unknown, values: Values): unknown {

@@ -27,6 +27,8 @@ export interface OutputAttempt extends Judgement {
 const attemptMs = 20_000
 /** So much of an answer is shown, characters. */
 const shownAnswer = 500
+/** Shorter values, such as `v1`, are no secrets, and stand in many words. */
+const shortestSecret = 4
 
 /** Sends what outputs want sent. */
 export function createSenders(parts: {
@@ -46,8 +48,15 @@ export function createSenders(parts: {
         if ('url' in request) {
           const answer = await ask(request, deadlineMs, signal)
           const { status, text } = answer
-          const judged = judge?.(answer) ?? judgeByStatus(answer)
-          return { ...judged, request: shown, status, answer: text.slice(0, shownAnswer) }
+          const { result, reason } = judge?.(answer) ?? judgeByStatus(answer)
+          const shownText = (said: string) => withoutSecrets(said, request)
+          return {
+            result,
+            reason: reason && shownText(reason),
+            request: shown,
+            status,
+            answer: shownText(text).slice(0, shownAnswer),
+          }
         }
         if ('file' in request) await files.replace(request, deadlineMs, signal)
         else await sendLines(request, deadlineMs, signal)
@@ -64,6 +73,15 @@ export function createSenders(parts: {
 
     close: files.close,
   }
+}
+
+/** An answer may repeat what was sent. A header may have a secret behind its scheme. */
+function withoutSecrets(said: string, { headers = {}, secrets }: HttpRequest): string {
+  const sent = Object.values(headers).flatMap((value) => [value, ...value.split(' ').slice(1)])
+  return [...sent, ...secrets]
+    .filter(({ length }) => length >= shortestSecret)
+    .sort((a, b) => b.length - a.length)
+    .reduce((text, secret) => text.replaceAll(secret, '***'), said)
 }
 
 function shownRequest(request: Request): string {

@@ -74,6 +74,8 @@ t.test('url-template fills path and query percent-encoded', async (t) => {
     'http://10.0.0.1:81/a/my%20station/Gr%C3%B6%C3%9Fe%207?t=Bj%C3%B6rk%20%26%20%C5%9Eebnem%20-%20Gr%C3%B6%C3%9Fe%207&s=2026-01-31T12%3A00%3A00%2B01%3A00&l=214.4&k=KEY&i=urn%3Aorg%3Alivestream%3A0123456789abcdef&y=music',
   )
   t.ok(shown.url.includes('k=***'))
+  const bare = template({ url: 'http://h/?KEY&t={title}&{name}' })
+  t.equal(bare.shown.url, 'http://h/?***&t=Gr%C3%B6%C3%9Fe%207&my%20station', 'a key without a name')
   t.equal(template({ url: 'http://h/a/{title}/b' }, { title: '..' }).url, 'http://h/a/__/b')
   t.equal(
     template({ url: 'http://h/a/{title}{artist}/b' }, { title: '.', artist: '.' }).url,

@@ -133,6 +133,39 @@ t.test('url-template: a JSON body over TLS, by the CA of HUB_PUSH_CA, and not wi
   t.match(await strange.lane(), { lastReason: /certificate/ })
 })
 
+t.test('the answer to a test shows no secret that the other side repeats', async (t) => {
+  const server = await startTitleServer(t)
+  server.behave((_, response, { url = '', headers }) => {
+    response.writeHead(400)
+    response.end(`<b>wrong: ${headers.authorization}, ${headers['x-user']}, ${url}</b>`)
+  })
+  const { hub } = await openOutput(t, `http://127.0.0.1:${server.port}/{name}?t={title}&key=QUERY-SECRET`, {
+    headers: { authorization: 'Bearer HEADER-SECRET', 'x-user': 'USER-SECRET' },
+  })
+  const asked = { name: 'web', livestream: first.id }
+  await hub.until(async () => (await hub.ask<{ name: string }[]>('outputs.list')).length > 0)
+  const tested = await hub.ask<{ answer: string }>('outputs.test', asked)
+  t.match(tested.answer, /^<b>wrong: \*\*\*, \*\*\*, \/first\?t=Test.*&key=\*\*\*<\/b>$/)
+  t.notMatch(JSON.stringify([tested, await hub.ask('outputs.log', asked)]), /SECRET/)
+})
+
+t.test('icecast: neither the reason nor the answer shows the password', async (t) => {
+  const server = await startTitleServer(t)
+  server.behave((_, response, { headers }) => {
+    const login = String(headers.authorization)
+    const [, password = ''] = Buffer.from(login.slice('Basic '.length), 'base64').toString().split(':')
+    response.writeHead(400).end(`<b>400 - no ${password} by ${login}</b>`)
+  })
+  const { hub } = await openOutput(t, `http://127.0.0.1:${server.port}`, {
+    driver: 'icecast',
+    username: 'admin',
+    password: 'hackme',
+    livestreams: { [first.id]: '/live' },
+  })
+  const tested = await hub.ask('outputs.test', { name: 'web', livestream: first.id })
+  t.match(tested, { answer: '<b>400 - no *** by ***</b>', reason: 'answered 400: no *** by ***' })
+})
+
 /** The ingest of Radioplayer, version 2, as its page describes it. */
 async function startIngest(t: Test) {
   const got: Record<string, string>[] = []
