@@ -13,6 +13,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { ShownElement } from '../outputs/output.ts'
 import { type ConfiguredOutput, outputs } from '../outputs/outputs.ts'
 import type { Leases } from '../runner/leases.ts'
+import { ageOf } from '../worth/worth.ts'
 import { createLane, keptLines, type Lane, type LaneState, type LogLine } from './lane.ts'
 import { createOthersOutputs } from './others-outputs.ts'
 import { createSenders, type OutputAttempt } from './senders/senders.ts'
@@ -178,6 +179,8 @@ export function createShowing(
     for (const [livestreamId, there] of Object.entries(livestreams)) {
       const key = laneOf(name, livestreamId)
       const about = { output: name, livestreamId }
+      /** The element that the lane knows, and since when: its age makes no jump with the clock. */
+      let known = { position: 0, seen: 0 }
       const lane = createLane({
         output,
         settings,
@@ -191,7 +194,11 @@ export function createShowing(
             settings,
             livestreamId,
             now,
-            (at) => steadyClock() - delay - at,
+            ({ position, at }) => {
+              const elapsed = performance.now()
+              if (known.position !== position) known = { position, seen: elapsed }
+              return ageOf({ at: at + delay, seen: known.seen }, { steady: steadyClock(), elapsed })
+            },
           )
           const ahead = (await states.ahead(livestreamId, moment)).map(({ time }) => time)
           return { ...shown, until: Math.min(shown.until, ...ahead) + delay }

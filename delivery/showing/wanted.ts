@@ -22,7 +22,7 @@ const lateMs = 10_000
 
 /**
  * What an output is to show by the state of a livestream at `now` (the moment before its delay). `age`: the time since an
- * acceptance, without the delay, by a clock that does not jump. `until`: when something changes without an event.
+ * acceptance, without the delay, by clocks that do not jump. `until`: when something changes without an event.
  */
 export function wantedOf(
   parts: readonly Part[],
@@ -30,7 +30,7 @@ export function wantedOf(
   { idle, maxAge = 'element' }: Pick<ConfiguredOutput, 'idle' | 'maxAge'>,
   livestreamId: string,
   now: number,
-  age: (at: number) => number,
+  age: (playing: RetainedValue) => number,
 ): { wanted: Wanted | undefined; until: number } {
   const playing = parts.find(({ kind }) => kind.isNow)?.values[0]
   if (!playing) return { wanted: undefined, until: Number.POSITIVE_INFINITY }
@@ -47,7 +47,7 @@ export function wantedOf(
     start: typeof event.start === 'string' ? event.start : new Date(playing.time).toISOString(),
     length,
   }
-  const isStale = maxAge !== 'element' && age(playing.at) > maxAge * 1000
+  const isStale = maxAge !== 'element' && age(playing) > maxAge * 1000
   const key = String(playing.position)
   if (carrier.write(shown).text === '') {
     // It is shown as an element: the same text behind its end is not sent again.

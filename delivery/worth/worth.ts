@@ -136,6 +136,9 @@ export function waitOf(
 }
 
 /** How long ago something was accepted, milliseconds: at least for as long as this node has known it. */
-export function ageOf({ at, seen }: { at: number; seen: number }, { steady, elapsed }: ClockReading): number {
+export function ageOf(
+  { at, seen }: { at: number; seen: number },
+  { steady, elapsed }: Pick<ClockReading, 'steady' | 'elapsed'>,
+): number {
   return Math.max(steady - at, elapsed - seen)
 }
