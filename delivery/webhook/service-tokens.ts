@@ -10,18 +10,19 @@ export function createServiceTokens(
   clock: () => number,
 ) {
   let issued: Promise<unknown> = Promise.resolve()
-  const kept = new Map<string, { token: Promise<string>; until: number; key: string }>()
+  const kept = new Map<string, { token: Promise<string>; at: number; key: string }>()
 
   return (audience: string, account: string): Promise<string> => {
     const id = `${account} ${audience}`
     const found = kept.get(id)
     const key = currentKey()
-    if (found && found.until > clock() && found.key === key) return found.token
+    // The clock may have been set, either way: a token from another time is void, or not valid yet.
+    if (found && Math.abs(clock() - found.at) < reuseMs && found.key === key) return found.token
     // One signature at a time: hundreds would occupy the threads that the store needs.
     const token = issued.then(() => issue(audience, account))
     issued = token.catch(() => undefined)
     kept.delete(id)
-    kept.set(id, { token, until: clock() + reuseMs, key })
+    kept.set(id, { token, at: clock(), key })
     token.catch(() => kept.delete(id))
     for (const [oldest] of kept) {
       if (kept.size <= maxKept) break
