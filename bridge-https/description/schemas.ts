@@ -181,7 +181,7 @@ export const Subscription = Type.Object(
     ...deliveryFields,
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
-        'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',
+        'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator` or `paused by the institution`: what arrives waits until one of them resumes it',
     }),
     since: instant('When this state began'),
     reason: Type.Union([Type.String(), Type.Null()], {

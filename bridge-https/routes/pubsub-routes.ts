@@ -1,4 +1,5 @@
 import type { Deliveries } from '../../delivery/deliveries.ts'
+import { pausedReason } from '../../delivery/webhook/standing.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { type ErrorItem, quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/format.ts'
@@ -39,7 +40,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       answers: {
         200: { description: 'They are on their way', schema: ReplayAnswer },
         404: 'The institution has no such subscription, or the subscription no such dead letter',
-        409: 'The operator has paused the subscription: nothing is sent, and nothing replayed',
+        409: 'The subscription is paused: nothing is sent, and nothing replayed',
       },
       async handle({ body, at }, { institutionId }) {
         const { subscription, messageId, since } = body as ReplayBody
@@ -57,7 +58,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
         const found = subscriptions.get(institutionId, subscription)
         if (!found) return refuse(404, undefined, 'Subscription not found')
         if (found.pausedAt !== undefined) {
-          return refuse(409, undefined, 'The operator has paused the subscription')
+          return refuse(409, undefined, `The subscription is ${pausedReason(found)}`)
         }
         const ids = deliveries.deadLetters(subscription).map((letter) => letter.messageId)
         if (messageId !== undefined && !ids.includes(messageId)) {

@@ -17,11 +17,6 @@ interface Standing {
 /** The hub disables a webhook that has answered only 410 for this time, milliseconds (design.md §10). */
 export const goneMs = 3_600_000
 /**
- * The owner sees a paused webhook as `disabled`. This reason tells the owner why a test message does not enable the
- * webhook.
- */
-const pausedReason = 'paused by the operator'
-/**
  * Each further 410 adds at most this many milliseconds to `gone.ms`: enough for the longest pause after a 410 (600 s)
  * and the attempt that follows. Without this bound, a jump of the clock or a stop of the hub could disable a webhook.
  */
@@ -58,9 +53,11 @@ export async function createStandings(parts: {
 
   return {
     /** The standing of a webhook, as its institution sees it. */
-    of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
+    of(subscription: PushSubscription): Standing {
+      const { name, createdAt, disabledAt, pausedAt } = subscription
       // Clients know three states (design.md §9): a pause is shown as `disabled`.
-      if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
+      if (pausedAt !== undefined)
+        return { state: 'disabled', since: pausedAt, reason: pausedReason(subscription) }
       if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
       const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
       return { state, since, reason }
@@ -131,6 +128,11 @@ function goneBy(before: StoredStanding['gone'], now: number): NonNullable<Stored
 
 function fresh(since: string): StoredStanding {
   return { state: 'active', since, reason: null }
+}
+
+/** Tells the owner of a paused webhook who ends the pause: a test message does not. */
+export function pausedReason({ isPausedByOwner }: Pick<PushSubscription, 'isPausedByOwner'>): string {
+  return `paused by the ${isPausedByOwner ? 'institution' : 'operator'}`
 }
 
 function isActive({ state, gone }: StoredStanding): boolean {

@@ -1,3 +1,4 @@
+import { parseInstant } from '../../event/format.ts'
 import { isRecord } from '../../event/json.ts'
 import { feedbackTopic, inboxTopic } from '../../event/topic.ts'
 import { Type } from '../../event/type.ts'
@@ -165,8 +166,9 @@ function trackOf(event: unknown) {
 /** When a track ends by its own length. Null: it has no start. */
 function endOf(event: unknown): string | null {
   const { start, length } = isRecord(event) ? event : {}
-  const end = Date.parse(String(start)) + (typeof length === 'number' ? length * 1000 : 0)
-  return Number.isNaN(end) ? null : new Date(end).toISOString()
+  const begun = parseInstant(String(start))
+  if (begun === undefined) return null
+  return new Date(begun + (typeof length === 'number' ? length * 1000 : 0)).toISOString()
 }
 
 function textOf(value: unknown): string | null {

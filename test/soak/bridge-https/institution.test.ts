@@ -103,7 +103,8 @@ t.test('livestreams that need a look are the first', async (t) => {
   const { mine, get } = await startTwo(t)
   const start = new Date(Date.now() - 3_600_000).toISOString()
   const stale = station(0, 3)
-  await mine.studio.publish(playing(stale, { start, length: 60 }))
+  // An offset may be hours alone.
+  await mine.studio.publish(playing(stale, { start: start.replace('Z', '+00'), length: 60 }))
   const staleSince = new Date(Date.parse(start) + 60_000).toISOString()
   const list = (await get('/livestreams')).json as unknown as object[]
   t.match(list.slice(0, 3), [
@@ -339,9 +340,10 @@ t.test('a credential may go when a newer one of the institution alone is used in
 })
 
 t.test('a webhook is tested, paused, resumed and replayed by its institution', async (t) => {
-  const { hub, receiver, mine, get, post } = await startTwo(t)
+  const { hub, api, receiver, mine, get, post } = await startTwo(t)
   const name = await mine.subscribe(mine.livestream.id, 'hook')
   const path = `/subscriptions/${name}`
+  const { token } = mine.user
   t.match((await get('/subscriptions')).json, [{ name, state: 'idle' }])
   t.match((await post(`${path}/test`)).json, { delivered: true })
   t.match(await post(`${path}/pause`), { status: 200, json: { paused: true } })
@@ -352,8 +354,13 @@ t.test('a webhook is tested, paused, resumed and replayed by its institution', a
     letters: [],
   })
   t.match(await post(`${path}/replay`), { status: 409, json: { message: /Resume it first/ } })
+  t.match((await api.call('GET', path, { token })).json, { reason: 'paused by the institution' })
+  t.match((await api.call('PUT', '/pubsub', { token, body: { subscription: name } })).json, {
+    message: 'The subscription is paused by the institution',
+  })
   t.match(await post(`${path}/resume`), { status: 200, json: { resumed: true } })
   await hub.ask('subscriptions.pause', { name })
+  t.match((await api.call('GET', path, { token })).json, { reason: 'paused by the operator' })
   t.match((await get(path)).json, { paused: { by: 'an operator of the hub', mayResume: false } })
   const refused = await post(`${path}/resume`)
   t.match(refused, { status: 409, json: { message: /only an operator resumes it/ } })
