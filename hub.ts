@@ -407,7 +407,7 @@ async function load({ config, log, options, reached, add }: Given) {
     createReadings({ feed, checkStore, state: storeState, queues: deliveries, broker, watch, clock }),
   )
   credentials.onRevoked((username) => broker.disconnectUser(username))
-  bans.onChange(() => broker.endBanned(access.isBanned))
+  bans.onBanned(() => broker.endBanned(access.isBanned))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
 
   return {
@@ -541,9 +541,7 @@ async function listen(
   const accept: typeof broker.accept = (socket, address, certificate) =>
     reach.isCutOff() ? void socket.destroy() : broker.accept(socket, address, certificate)
   parts.credentials.onRevoked(onAir.streams.checkRights)
-  parts.bans.onChange(() => {
-    for (const { value } of parts.bans.list()) onAir.streams.checkRights(value)
-  })
+  parts.bans.onBanned(({ value }) => onAir.streams.checkRights(value))
   accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({

@@ -75,7 +75,7 @@ export async function listenHttps(parts: {
   /** Bounds of MQTT connections, over TCP and over WebSocket. */
   mqttBounds: ConnectionBounds
   /** Who may not connect. Absent: everybody may. */
-  bans?: Pick<Bans, 'hasAddress' | 'onChange'>
+  bans?: Pick<Bans, 'hasAddress' | 'onBanned'>
   proxyProtocol: boolean
   proxyFrom: readonly string[]
   /** The networks of proxies whose headers say who the client is. */

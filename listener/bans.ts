@@ -3,7 +3,7 @@ import { createCollection } from '../store/collection.ts'
 import { storeKeys } from '../store/keys.ts'
 import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
-import { createNetworks } from './networks.ts'
+import { createNetwork, createNetworks, parseAddress } from './networks.ts'
 
 export type Bans = Awaited<ReturnType<typeof createBans>>
 
@@ -32,17 +32,19 @@ export async function createBans(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
   const stored = await createCollection<Ban>(store, storeKeys.ban)
   const inLock = await createLock(store, 'ban')
-  const listeners: (() => void)[] = []
-  let networks = networksOf(stored.values())
-  stored.onChanged(changed)
+  const listeners: ((ban: Ban) => void)[] = []
+  let ofAddresses = ofAddressesIn(stored.values())
+  stored.onChanged((_key, _before, after) => changed(after))
 
   return {
     /** Those in effect, the one that ends first before the others. */
     list: (): Ban[] => inEffect().sort((a, b) => (a.until < b.until ? -1 : 1)),
 
     /** Whether an address is banned. */
-    hasAddress: (address: string): boolean =>
-      networks.some(({ ban, covers }) => isInEffect(ban) && covers(address)),
+    hasAddress(address: string): boolean {
+      const parsed = parseAddress(address)
+      return parsed !== undefined && ofAddresses.some(({ ban, covers }) => covers(parsed) && isInEffect(ban))
+    },
 
     hasUser: (username: string): boolean => has('user', username),
     hasClient: (clientId: string): boolean => has('client', clientId),
@@ -56,7 +58,7 @@ export async function createBans(parts: { store: Store; clock: () => number }) {
           .filter((one) => !isInEffect(one))
           .map((one) => [keyOf(one), undefined] as const)
         await stored.change([...over.filter(([key]) => key !== keyOf(ban)), [keyOf(ban), ban]], held)
-        changed()
+        changed(ban)
         return undefined
       }),
 
@@ -70,17 +72,17 @@ export async function createBans(parts: { store: Store; clock: () => number }) {
           found.map((one) => [keyOf(one), undefined]),
           held,
         )
-        changed()
+        changed(undefined)
         return found.length
       }),
 
-    /** Calls back when a ban has come or gone, on this node or another one. */
-    onChange: (listener: () => void): void => void listeners.push(listener),
+    /** Calls `listener` with each ban that begins, on this node or another one. */
+    onBanned: (listener: (ban: Ban) => void): void => void listeners.push(listener),
   }
 
-  function changed(): void {
-    networks = networksOf(stored.values())
-    for (const listener of listeners) listener()
+  function changed(begun: Ban | undefined): void {
+    ofAddresses = ofAddressesIn(stored.values())
+    if (begun) for (const listener of listeners) listener(begun)
   }
 
   function inEffect(): Ban[] {
@@ -103,10 +105,17 @@ export function problemOfBan(kind: BanKind, value: string): string | undefined {
   return 'value must be an IP address, or a network such as 192.0.2.0/24'
 }
 
-function networksOf(bans: Iterable<Ban>) {
-  return [...bans]
-    .filter(({ kind, value }) => kind === 'address' && problemOfBan(kind, value) === undefined)
-    .map((ban) => ({ ban, covers: createNetworks([ban.value]) }))
+/** Whether a ban keeps an address out. */
+export function createBanned(ban: Ban): (address: string) => boolean {
+  return createNetworks(isOfAddress(ban) ? [ban.value] : [])
+}
+
+function ofAddressesIn(bans: Iterable<Ban>) {
+  return [...bans].filter(isOfAddress).map((ban) => ({ ban, covers: createNetwork(ban.value) }))
+}
+
+function isOfAddress({ kind, value }: Ban): boolean {
+  return kind === 'address' && isNetwork(value)
 }
 
 function keyOf({ kind, value }: Pick<Ban, 'kind' | 'value'>): string {

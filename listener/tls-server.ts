@@ -6,7 +6,7 @@ import { type TicketKeys, ticketLifeSeconds } from '../certs/ticket-keys.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
-import type { Bans } from './bans.ts'
+import { type Bans, createBanned } from './bans.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, ConnectionPlace } from './connection-bounds.ts'
 import { createNetworks } from './networks.ts'
@@ -84,7 +84,7 @@ export function guardServer(
     /** Whether a load balancer sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
     /** Who may not connect. Absent: everybody may. */
-    bans?: Pick<Bans, 'hasAddress' | 'onChange'> | undefined
+    bans?: Pick<Bans, 'hasAddress' | 'onBanned'> | undefined
     /** The networks of the load balancers that may send one. Nobody else may connect. Empty: anybody. */
     proxyFrom: readonly string[]
     /** Whether an address is that of a proxy, whose connections carry requests of many clients. Absent: there are none. */
@@ -102,8 +102,9 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const refused = createRefusedConnections({ log, metrics })
 
-  bans?.onChange(() => {
-    for (const socket of open) if (bans.hasAddress(addressOf(socket))) socket.destroy()
+  bans?.onBanned((ban) => {
+    const isBanned = createBanned(ban)
+    for (const socket of open) if (isBanned(addressOf(socket))) socket.destroy()
   })
   const renew = () => server.setSecureContext(contextOf(parts))
   certificates.onChange(renew)

@@ -18,7 +18,7 @@ export async function listenMqtt(parts: {
   bounds: ConnectionBounds
   proxyProtocol: boolean
   proxyFrom: readonly string[]
-  bans: Pick<Bans, 'hasAddress' | 'onChange'>
+  bans: Pick<Bans, 'hasAddress' | 'onBanned'>
   /** The CA of clients that log in with certificates. */
   clientCa: ClientCa | undefined
   accept: (socket: TLSSocket, remoteAddress: string, certificate?: ClientCertificate) => void
