@@ -180,14 +180,11 @@ async function readIndex(
   for (const prefix of [latestPrefix, everyPrefix]) {
     const index = `${prefix}${encodeURIComponent(stream)}/`
     const read = async (bounds: Bounds) => {
-      const found: IndexEntry[] = []
-      for await (const [key, value] of store.range(index, bounds)) found.push(readIndexEntry(key, value))
-      entries.push(...found)
-      return found
+      for await (const [key, value] of store.range(index, bounds)) entries.push(readIndexEntry(key, value))
     }
     const from = prefix === latestPrefix ? digitsOf(after + 1) : undefined
-    const older = await read({ from, before: digitsOf(window) })
-    if (older.some(isControlEvent)) await read({ from: digitsOf(window), most: mostControls })
+    await read({ from, before: digitsOf(window) })
+    if (entries.some(isControlEvent)) await read({ from: digitsOf(window), most: mostControls })
   }
   return entries.sort((a, b) => b.position - a.position)
 }

@@ -5,6 +5,7 @@ import t from 'tap'
 import type { Message } from '../../event/message.ts'
 import { positionIn } from '../../journal/entry.ts'
 import { maxAgeMs } from '../../journal/keeping.ts'
+import { digitsOf } from '../../store/commit.ts'
 import { createMembership } from '../../store/nodes/membership.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
@@ -69,6 +70,23 @@ t.test('of a livestream the newest events are kept, and what is retained', async
   await send(broker, ...events('a', 2))
   await sweep(broker)
   t.equal((await kept(broker.store)).includes(9), false)
+})
+
+t.test('a stream is trimmed however many messages it keeps', async (t) => {
+  /** Adds to stream `b` as many index entries as a livestream may keep in seven days. */
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    async *range(prefix, bounds) {
+      yield* store.range(prefix, bounds)
+      if (prefix !== 'latest/b/' || bounds?.before === undefined) return
+      for await (const [, value] of store.range('latest/a/', { most: 1 }))
+        for (let nth = 1; nth <= 130_000; nth++) yield [`${prefix}${digitsOf(nth)}`, value]
+    },
+  })
+  const broker = await openBroker(t, { limits: { ...limits, history: 500_000 }, wrapStore })
+  await send(broker, event('a'), ...events('b', 4))
+  await sweep(broker)
+  t.ok(broker.broker.journal.floor() > 1)
 })
 
 t.test('the window keeps the newest of all streams', async (t) => {
