@@ -82,7 +82,8 @@ const holderOf = new WeakMap<Handle, ChildProcess>()
  * each port and each death of a worker. If a Node version hands connections over in another way, it stays open.
  */
 export function closeUnaccepted(worker: ChildProcess): void {
-  const send = worker.send.bind(worker)
+  // Absent where the system had no open file left for the worker.
+  const { send } = worker
   /** One for each port: the primary waits for the answer before it hands over the next one. */
   const last = new Map<unknown, Handle>()
   Object.assign(worker, {
@@ -93,7 +94,7 @@ export function closeUnaccepted(worker: ChildProcess): void {
         last.set(key, handle)
         holderOf.set(handle, worker)
       }
-      return send(...args)
+      return send.apply(worker, args)
     },
   })
   // Closing what is closed already does nothing.

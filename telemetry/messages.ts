@@ -61,6 +61,12 @@ export const messages = {
     fields: ['err'],
     means: 'with `HUB_WORKERS`: most likely it is about to end',
   },
+  'a worker could not be started': {
+    level: 'error',
+    fields: ['err'],
+    means:
+      'with `HUB_WORKERS`: the system has no memory, process or open file left, or the program of Node.js is gone. It is tried again every few seconds',
+  },
   'the key of TLS tickets could not be replaced': {
     level: 'warn',
     fields: ['err'],

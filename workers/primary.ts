@@ -82,7 +82,7 @@ export async function runWorkers(of: {
   const hasFailed =
     (await started(first)) === 'failed' || (await Promise.all(others.map(started))).includes('failed')
   if (isStopping) return ended()
-  // The worker has said why. The others end with this process.
+  // The log says why. The others end with this process.
   if (hasFailed) return 1
   const door = await openAdminDoor(adminSocket, () =>
     [...running]
@@ -121,9 +121,13 @@ export async function runWorkers(of: {
       await Promise.race([delay(pauseMs), stopped])
       if (isStopping) return
       pauseMs = Math.min(2 * pauseMs, pausesMs.longest)
-      const next = start(number)
-      exited = next.exited
-      void next.ready.then(() => log.info({ worker: number }, 'the worker accepts clients again'))
+      try {
+        const next = start(number)
+        exited = next.exited
+        void next.ready.then(() => log.info({ worker: number }, 'the worker accepts clients again'))
+      } catch (err) {
+        log.error({ err }, 'a worker could not be started')
+      }
     }
   }
 
@@ -138,6 +142,10 @@ export async function runWorkers(of: {
 
   function start(number: number): { ready: Promise<void>; exited: Promise<number | null> } {
     const worker = cluster.fork({ [workerMark]: String(number) })
+    worker.on('error', (err) => {
+      const hasStarted = worker.process.pid !== undefined
+      log.error({ err }, hasStarted ? 'a worker does not take messages' : 'a worker could not be started')
+    })
     closeUnaccepted(worker.process)
     let isReady = () => {}
     const ready = new Promise<void>((resolve) => {
@@ -168,7 +176,6 @@ export async function runWorkers(of: {
     const current: Running = { worker, link, isReady: false, missed: 0 }
     running.set(number, current)
     worker.on('message', link.receive)
-    worker.on('error', (err) => log.error({ err }, 'a worker does not take messages'))
     const exited = exitOf(worker).then((code) => {
       running.delete(number)
       counts.end(number)
@@ -212,9 +219,13 @@ export async function runWorkers(of: {
   }
 }
 
-/** The exit code; null: a signal ended the worker. Not by `once`, which rejects where a message cannot be sent. */
+/** The exit code; null: a signal ended the worker. Negative: it could not be started, and there is no event `exit`. */
 function exitOf(worker: Worker): Promise<number | null> {
-  return new Promise((resolve) => worker.once('exit', resolve))
+  // Not by the function `once`, which rejects where a message cannot be sent.
+  return new Promise((resolve) => {
+    worker.once('exit', resolve)
+    worker.process.once('close', resolve)
+  })
 }
 
 function none(): [] {
