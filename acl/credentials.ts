@@ -46,7 +46,7 @@ export async function createCredentials(parts: CredentialsParts) {
   const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
   const collection = await openStoredCredentials(store)
   const isExpiredOrVoid = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
-  const listeners = new Set<(username: string) => void>()
+  const listeners: ((username: string) => void)[] = []
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // One change at a time: a rotation must not bring back a credential that a revocation just removed.
   const inLock = await createLock(store, 'credential')
@@ -158,10 +158,7 @@ export async function createCredentials(parts: CredentialsParts) {
     revokeExpired: (): Promise<void> => revocations.revokeExpired(collection.values()),
 
     /** Calls `listener` with the username of each credential that ends. */
-    onRevoked(listener: (username: string) => void): () => void {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+    onRevoked: (listener: (username: string) => void): void => void listeners.push(listener),
 
     /** Cancels the scheduled revocations. The next start makes up for them (`revokeExpired`). */
     close(): void {

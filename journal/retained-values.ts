@@ -83,7 +83,10 @@ export function createRetainedValues(returnable: Returnable) {
     /** Calls `listener` when the values of a topic may have changed without a message on the topic. */
     onSilentChange: (listener: (topic: string) => void): void => void silentListeners.push(listener),
     /** The values that have expired. */
-    expired: (now: number): RetainedValue[] => slots.values().filter(({ expires }) => isPast(expires, now)),
+    expired: (now: number): RetainedValue[] =>
+      [...slots.expiring].flatMap((topic) =>
+        [...slots.of(topic)].filter(({ expires }) => isPast(expires, now)),
+      ),
     /** Whether the store still has this value, and no commit under way changes its slot. */
     isStill(value: RetainedValue | ValueKey): boolean {
       const shown = slots.get(value.topic, value.slot)
@@ -323,7 +326,6 @@ function createSlots() {
     /** The values of a topic, in the order of positions. */
     of: (topic: string): Iterable<HeldValue> => byTopic.get(topic)?.values() ?? [],
     count: (topic: string): number => byTopic.get(topic)?.size ?? 0,
-    values: (): HeldValue[] => [...byTopic.values()].flatMap((slots) => [...slots.values()]),
     topics: tree.matching,
     expiring: expiring as ReadonlySet<string>,
 
