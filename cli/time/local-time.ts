@@ -1,12 +1,17 @@
+import { parseInstant } from '../../event/format.ts'
+
 /** An ISO 8601 time in the time zone of the operator, with the offset. Other values stay as they are. */
 export function localTime(value: unknown): unknown {
   const found = typeof value === 'string' ? instant.exec(value) : null
   if (!found) return value
   const [text, fraction = ''] = found
+  // `new Date` makes 1 March of 29 February, where there is none.
+  if (parseInstant(text) === undefined) return value
   const moment = new Date(text)
-  if (Number.isNaN(moment.getTime())) return value
   const ahead = -moment.getTimezoneOffset()
   const local = new Date(moment.getTime() + ahead * 60_000).toISOString().slice(0, 19)
+  // The year has more than four digits here, as at the end of 9999.
+  if (!/^\d/.test(local)) return value
   return `${local}${fraction}${offsetOf(ahead)}`
 }
 

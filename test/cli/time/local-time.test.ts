@@ -33,6 +33,9 @@ t.test('with offsets of all kinds', async (t) => {
 t.test('what is no such moment stays as it is', async (t) => {
   for (const value of ['', '-', '2026-03-01', '2026-13-01T18:02:00Z', '18:02', 'Z', null, undefined, 7])
     t.equal(localTime(value), value)
+  // A refused event is listed with the time that its publisher wrote.
+  for (const value of ['2026-02-29T12:00:00Z', '2026-11-30T24:00:00Z', '9999-12-31T23:59:59Z'])
+    t.equal(localTime(value), value)
 })
 
 t.test('only where a moment is meant', async (t) => {
