@@ -9,7 +9,7 @@ import type { Store } from '../store/store.ts'
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
 /** A key as operators see it. */
-export interface SigningKeyView {
+interface SigningKeyView {
   kid: string
   /** When the key was made, and entered the key set. ISO 8601. */
   createdAt: string

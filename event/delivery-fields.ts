@@ -35,7 +35,7 @@ export const ordering = oneOf(['all', 'livestream'], {
 })
 
 /** Longest list of livestreams of one webhook. */
-export const maxSelected = 200
+const maxSelected = 200
 /** In place of a list: all livestreams, later ones included. */
 export const allLivestreams = '*'
 

@@ -29,7 +29,7 @@ export const maxAgeMs = 7 * 24 * 3600 * 1000
  * The journal keeps at least this many of a stream's newest reports. The journal also keeps this many of the stream's
  * newest reports with errors.
  */
-export const minReports = 1_000
+const minReports = 1_000
 /**
  * For `n` reports of a stream, a rule allows `n` times this many bytes. A usual report has 1 kB. A report with a
  * refused event has 5 kB.

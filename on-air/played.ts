@@ -4,7 +4,7 @@ import type { Entry } from '../journal/entry.ts'
 import type { History } from '../journal/history/history.ts'
 
 /** What played at a time, and what before and after it. Null: nothing that is kept. */
-export interface Played {
+interface Played {
   before: Entry | null
   playing: Entry
   after: Entry | null

@@ -35,7 +35,7 @@ export interface StreamRequest {
 }
 
 /** The connection of a reader. It never waits for the reader. */
-export interface ReaderConnection {
+interface ReaderConnection {
   /** False: too much waits already, and the connection ends. */
   write(bytes: Buffer): boolean
   /** Resolves when little waits, or the connection has ended. */

@@ -2,7 +2,7 @@ import type { Family } from './keys.ts'
 import type { Change, Store, Told } from './store.ts'
 
 /** JSON documents below one prefix of the store, mirrored in memory. */
-export interface Collection<T> {
+interface Collection<T> {
   get(key: string): T | undefined
   values(): IterableIterator<T>
   entries(): IterableIterator<[string, T]>

@@ -117,11 +117,6 @@ export function numbersTaken(changes: readonly Change[]): number {
   return taken
 }
 
-/** Returns the changes of a commit with their numbers. `first`: its first number, or 0 if it takes none. */
-export function withNumbers(changes: readonly Change[], first: number): readonly Change[] {
-  return first === 0 ? changes : changes.map((change) => withNumber(change, first))
-}
-
 /** Returns a change with its number, or the change itself if it has none. `first`: the first number of the commit. */
 export function withNumber(change: Change, first: number): Change {
   if (!('numbered' in change) || !change.numbered) return change

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { holds, isConditional, keepsStored, keyOf, numbersTaken, withNumbers } from '../store/commit.ts'
+import { holds, isConditional, keepsStored, keyOf, numbersTaken, withNumber } from '../store/commit.ts'
 import { type FollowedStore, withListeners } from '../store/nodes/followed-store.ts'
 import {
   type Change,
@@ -227,7 +227,9 @@ export function createSharedSpace() {
       const taken = broken ? 0 : numbersTaken(changes)
       const first = taken === 0 ? 0 : lastNumber + 1
       lastNumber += taken
-      const told = broken ? [] : withNumbers(changes, first).flatMap((change) => effectOf(change))
+      const told = broken
+        ? []
+        : changes.map((change) => withNumber(change, first)).flatMap((change) => effectOf(change))
       const settle = broken ? () => reject(new ConditionFailed(keyOf(broken))) : () => resolve(first)
       if (!listener) settle()
       log.push({ writer: isGivenUp ? undefined : writer, told, resolve: listener ? settle : () => {} })

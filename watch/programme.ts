@@ -13,7 +13,7 @@ export interface Counts {
 }
 
 /** From the end of an element to the start of the next one. */
-export interface Gap {
+interface Gap {
   /** Milliseconds since the epoch. */
   from: number
   minutes: number
@@ -40,7 +40,7 @@ const nothing = {
   gapMinutes: 0,
 }
 
-export const sumNames = Object.keys(nothing) as (keyof Sums)[]
+const sumNames = Object.keys(nothing) as (keyof Sums)[]
 
 /** How many of the longest gaps are kept. */
 const mostGaps = 5

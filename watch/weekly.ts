@@ -27,7 +27,7 @@ export interface Refusals {
 }
 
 /** What was counted of an institution in a week. */
-export interface WeekOfInstitution {
+interface WeekOfInstitution {
   /** By the id of a livestream: those that had events. */
   livestreams: Map<string, Counts>
   refusals: Refusals

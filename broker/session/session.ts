@@ -91,7 +91,7 @@ export interface SessionBounds {
 }
 
 /** The QoS 2 messages that a client has sent, by packet identifier. */
-export interface Receiving {
+interface Receiving {
   /** Those that wait for PUBREL. */
   readonly incoming: Set<number>
   /** Those that this node is storing. A repetition after a reconnect must not be stored as a second message. */

@@ -35,7 +35,7 @@ export interface Found {
 }
 
 /** The result of a search. */
-export interface EventSearch {
+interface EventSearch {
   found?: Found | undefined
   /** False if a limit ended the search before all messages were checked. */
   isWhole: boolean

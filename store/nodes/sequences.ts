@@ -23,8 +23,3 @@ export function createSequences(clock: () => number, nodes: NumberedNode) {
     },
   }
 }
-
-/** When a sequence was made, milliseconds since the epoch. */
-export function sequenceTime(sequence: number): number {
-  return Math.floor(sequence / (perNode * maxNodes))
-}

@@ -10,7 +10,7 @@ export interface RedisAddress {
 const lookMs = 1_000
 
 /** What a Sentinel has answered last. */
-export interface Opinion {
+interface Opinion {
   master: RedisAddress
   /** The number of the failover that made this server the master. The highest number is the latest failover. */
   epoch: number

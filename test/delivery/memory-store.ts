@@ -1,4 +1,4 @@
-import { holds, isConditional, keyOf, numbersTaken, withNumbers } from '../../store/commit.ts'
+import { holds, isConditional, keyOf, numbersTaken, withNumber } from '../../store/commit.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { keysBelow } from '../../store/stored-value.ts'
 
@@ -50,7 +50,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
         const taken = fate === 'refused' ? 0 : numbersTaken(changes)
         const first = taken === 0 ? 0 : lastNumber + 1
         lastNumber += taken
-        if (fate !== 'refused') apply(withNumbers(changes, first))
+        if (fate !== 'refused') apply(changes.map((change) => withNumber(change, first)))
         if (fate !== 'stored') throw new Error('disk full')
         return first
       })

@@ -33,7 +33,7 @@ export interface AboutFeed {
   loadedAt: string
 }
 
-export interface Examination {
+interface Examination {
   read: ReadFeed
   source: string
   /** The feed in use, whatever its source. */

@@ -25,7 +25,7 @@ import { inWorker } from './worker.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
-export interface FeedStatus {
+interface FeedStatus {
   /** The configured source, without passwords and tokens. */
   source: string
   /** The source of the feed in use, or null without a feed. */
@@ -368,7 +368,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
 }
 
 /** What `hubctl feed diff` shows. */
-export interface FeedDiff extends FeedComparison {
+interface FeedDiff extends FeedComparison {
   source: string
   loadedFrom: string | null
   itemsBefore: number

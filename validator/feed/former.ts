@@ -12,7 +12,7 @@ export interface Former extends Livestream {
 /** Maximum number of former external ids of one livestream. Older ones have no owner. */
 const maxNames = 20
 /** Maximum number of livestreams and names that are kept, as many as a feed has at most. */
-export const maxFormer = 50_000
+const maxFormer = 50_000
 
 /**
  * Livestreams that dropped out of the feed, and former external ids (names) of listed livestreams. Over HTTPS, a former

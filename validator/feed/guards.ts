@@ -6,7 +6,7 @@ const shrinkGuard = 0.2
 /** A feed that grew by more than this share, and by more than this number, is refused as an accident. */
 const growthGuard = { share: 0.5, count: 20 }
 /** For so many refreshes a feed is held back in which the institution of a connected publisher is missing. */
-export const mostHeld = 3
+const mostHeld = 3
 
 /** Names in a problem. */
 const mostNamed = 3

@@ -31,7 +31,7 @@ interface PackedIndex {
 }
 
 /** A livestream to pack. `isName`: it is found by its external id only. */
-export type Packable = Livestream & { isName?: true | undefined }
+type Packable = Livestream & { isName?: true | undefined }
 
 /** Packs livestreams. Takes a second for 50,000: not for the thread of events. */
 export function pack(livestreams: readonly Packable[]): Packed {

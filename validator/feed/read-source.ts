@@ -10,7 +10,7 @@ const maxRedirects = 5
 /** Bytes of a block of memory that a feed is read into. */
 const blockBytes = 1024 * 1024
 
-export interface ReadOptions {
+interface ReadOptions {
   fetchImpl: typeof fetch
   limits: { timeoutMs: number; maxBytes: number }
   closing: AbortSignal

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { keyOf, withNumbers } from '../../../store/commit.ts'
+import { keyOf, withNumber } from '../../../store/commit.ts'
 import type { Change, Store, Told } from '../../../store/store.ts'
 import { createMemoryStore } from '../memory-store.ts'
 import { attempt, messagesAt, openQueues } from '../open-queues.ts'
@@ -22,7 +22,9 @@ async function openTwo(alike = false) {
       meanwhile = undefined
       await change?.(changes)
       const first = await memory.store.commit(changes)
-      for (const change of withNumbers(changes, first).filter((one) => !('check' in one))) {
+      for (const change of changes
+        .map((change) => withNumber(change, first))
+        .filter((one) => !('check' in one))) {
         for (const { node: other, place, listener } of listeners)
           if (other !== node && keyOf(change).startsWith(place)) listener(toldOf(change))
       }
