@@ -69,7 +69,8 @@ async function look(path) {
   const telling = new Promise((resolve) => (told = resolve))
   const url = `http://127.0.0.1:${pages}${path}`
   const options = ['--no-sandbox', '--remote-debugging-port=0', '--user-data-dir=profile']
-  const browser = spawn('chromium-headless-shell', [...options, url], { stdio: 'ignore' })
+  // Debian's command is a shell that waits for the browser: timeout ends both.
+  const browser = spawn('timeout', ['20', 'chromium-headless-shell', ...options, url], { stdio: 'ignore' })
   const said = await telling
   browser.kill()
   await once(browser, 'exit')
