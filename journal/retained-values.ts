@@ -289,7 +289,8 @@ function isHeld(value: HeldValue | ValueKey | undefined): value is HeldValue {
   return value !== undefined && 'payload' in value
 }
 
-function isPast(time: number | undefined, now: number): boolean {
+/** Whether a time has passed. Undefined never passes. */
+export function isPast(time: number | undefined, now: number): boolean {
   return time !== undefined && time <= now
 }
 

@@ -2,7 +2,7 @@ import { eventClasses, eventKinds, eventSchemas } from '../../event/kind.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
 import { websocketPath } from '../request.ts'
 import { Feedback } from './history-schemas.ts'
-import { components, portable } from './openapi.ts'
+import { capital, components, portable } from './openapi.ts'
 import { receivedName, receivedSchemas } from './received-schemas.ts'
 
 /** Describes the MQTT side as AsyncAPI 3.0, with permissions by role and channel (service.md §4.2). */
@@ -166,8 +166,4 @@ const operations = Object.fromEntries([
 
 function refs(names: readonly string[]): Record<string, object> {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/messages/${name}` }]))
-}
-
-function capital(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }

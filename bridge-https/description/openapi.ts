@@ -96,7 +96,7 @@ function operation(route: Route, isDeprecated: boolean): object {
   const notes = [description, route.permission && `Needs the permission \`${route.permission}\`.`]
   return {
     operationId: id,
-    summary,
+    summary: capital(summary),
     description: notes.filter(Boolean).join('\n\n') || undefined,
     tags: [tag],
     deprecated: isDeprecated || undefined,
@@ -127,7 +127,7 @@ function parameter(
     { description: string; enum?: readonly string[] } | QueryParameter,
   ],
 ) {
-  const about = { name, in: place, required: place === 'path', description }
+  const about = { name, in: place, required: place === 'path', description: capital(description) }
   if ('isList' in value) {
     const text = { type: 'string' }
     return { ...about, schema: value.isList ? { type: 'array', items: text } : text }
@@ -224,4 +224,8 @@ function schemasFor(paths: object): Record<string, unknown> {
 /** The name of a schema that others refer to. */
 export function idOf(schema: object): string | undefined {
   return '$id' in schema && typeof schema.$id === 'string' ? schema.$id : undefined
+}
+
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }

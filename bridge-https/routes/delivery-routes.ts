@@ -1,9 +1,10 @@
 import type { Deliveries } from '../../delivery/deliveries.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { Type } from '../../event/type.ts'
-import { refuse, refuseUntil } from '../answer.ts'
+import { refuseUntil } from '../answer.ts'
 import { TestAnswer } from '../description/schemas.ts'
 import type { GuardedRoute } from './route.ts'
+import { noSubscription, noSuchSubscription, params } from './subscription-routes.ts'
 
 /** The parts of the hub that these routes ask. */
 export interface DeliveryParts {
@@ -14,8 +15,6 @@ export interface DeliveryParts {
 /** Routes that show the pushes of a subscription to the people who run its receiver. */
 export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): GuardedRoute[] {
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
-  const params = { name: { description: 'Name of the subscription' } }
-  const notFound = 'The institution has no such subscription'
   return [
     {
       ...base,
@@ -29,11 +28,11 @@ export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): Gu
           description: 'The last 50 tries, acknowledged or not',
           schema: Type.Array(Type.Unsafe({ $ref: 'Delivery' })),
         },
-        404: notFound,
+        404: noSuchSubscription,
       },
       async handle(call, { institutionId }) {
         const found = subscriptions.get(institutionId, call.params.name ?? '')
-        if (!found) return refuse(404, undefined, 'Subscription not found')
+        if (!found) return noSubscription
         return { status: 200, body: await deliveries.attempts(found.name) }
       },
     },
@@ -48,12 +47,12 @@ export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): Gu
       params,
       answers: {
         200: { description: 'It was sent; see `delivered`', schema: TestAnswer },
-        404: notFound,
+        404: noSuchSubscription,
         429: 'This webhook, or too many others, are being tested already; the header Retry-After says when to ask again',
       },
       async handle(call, { institutionId }) {
         const found = subscriptions.get(institutionId, call.params.name ?? '')
-        if (!found) return refuse(404, undefined, 'Subscription not found')
+        if (!found) return noSubscription
         const delivery = await deliveries.test(found.name)
         if (!delivery) return refuseUntil(429, 1)
         return { status: 200, body: { delivered: delivery.reason === null, delivery, trace: null } }

@@ -53,7 +53,7 @@ export function institutionRoutes({
       method: isRead ? 'GET' : 'POST',
       path,
       id: `institution.${name}`,
-      summary: capital(summary),
+      summary,
       tag: 'Institution',
       effect,
       permission,
@@ -98,7 +98,7 @@ function dividedBy(inPath: readonly string[], { properties, examples }: TObject 
   const others = Object.entries(properties).filter(isOther)
   return {
     placed: Object.fromEntries(
-      inPath.map((name) => [name, { description: capital(descriptionOf(properties[name])) }]),
+      inPath.map((name) => [name, { description: descriptionOf(properties[name]) }]),
     ),
     others: Type.Object(Object.fromEntries(others), {
       additionalProperties: false,
@@ -112,7 +112,7 @@ function queryOf({ properties }: TObject): Record<string, QueryParameter> {
   return Object.fromEntries(
     Object.entries(properties).map(([name, schema]): [string, QueryParameter] => {
       const { minimum = 0, maximum = Number.MAX_SAFE_INTEGER, enum: values } = Object(schema)
-      const description = capital(descriptionOf(schema))
+      const description = descriptionOf(schema)
       if (isInteger(schema)) return [name, { description, minimum, maximum }]
       return [
         name,
@@ -142,10 +142,6 @@ function isInteger(schema: unknown): boolean {
 
 function descriptionOf(schema: unknown): string {
   return String(Object(schema).description ?? '')
-}
-
-function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`
 }
 
 function withExample(schema: TSchema, example: unknown): TSchema {

@@ -49,7 +49,7 @@ export function operateRoutes({
       method: 'POST',
       path: `/operate/${name}`,
       id: `operate.${name}`,
-      summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}`,
+      summary,
       tag: 'Operate',
       effect,
       permission: 'operate',

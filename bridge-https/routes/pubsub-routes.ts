@@ -9,6 +9,7 @@ import { compileBody } from '../body.ts'
 import { PluginWork, PushBody, ReplayAnswer, ReplayBody, TraceAnswer } from '../description/schemas.ts'
 import type { Tokens } from '../users/tokens.ts'
 import type { Route } from './route.ts'
+import { noSubscription } from './subscription-routes.ts'
 
 /** The parts of the hub that these two routes ask. */
 export interface PubsubParts {
@@ -56,7 +57,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
           ])
         }
         const found = subscriptions.get(institutionId, subscription)
-        if (!found) return refuse(404, undefined, 'Subscription not found')
+        if (!found) return noSubscription
         if (found.pausedAt !== undefined) {
           return refuse(409, undefined, `The subscription is ${pausedReason(found)}`)
         }

@@ -19,6 +19,11 @@ import type { Call, GuardedRoute } from './route.ts'
 const { perInstitution, perLivestream } = maxSubscriptions
 const limits = `expected at most ${perLivestream} for one livestream, and ${perInstitution} in all`
 
+/** The path parameter of a subscription, and the 404 of one that the institution does not have. */
+export const params = { name: { description: 'Name of the subscription' } }
+export const noSuchSubscription = 'The institution has no such subscription'
+export const noSubscription = refuse(404, undefined, 'Subscription not found')
+
 /** Writes a change into the audit log: `work` calls `note` before it changes anything. */
 export interface AuditOfChanges {
   change<T>(who: string, action: string, work: (note: Note) => Promise<T>): Promise<T>
@@ -44,8 +49,6 @@ export function subscriptionRoutes(parts: {
   const shown = (subscription: PushSubscription) => fieldsOf(subscription, parts)
   const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
-  const params = { name: { description: 'Name of the subscription' } }
-  const notFound = 'The institution has no such subscription'
   return [
     {
       ...base,
@@ -140,10 +143,10 @@ export function subscriptionRoutes(parts: {
       id: 'getSubscription',
       summary: 'Show a subscription',
       params,
-      answers: { 200: { description: 'The subscription', schema: Subscription }, 404: notFound },
+      answers: { 200: { description: 'The subscription', schema: Subscription }, 404: noSuchSubscription },
       handle(call, { institutionId }) {
         const found = subscriptions.get(institutionId, call.params.name ?? '')
-        return found ? { status: 200, body: shown(found) } : refuse(404, undefined, 'Subscription not found')
+        return found ? { status: 200, body: shown(found) } : noSubscription
       },
     },
     {
@@ -153,13 +156,15 @@ export function subscriptionRoutes(parts: {
       id: 'deleteSubscription',
       summary: 'Delete a subscription',
       params,
-      answers: { 200: { description: 'Deleted', schema: Deleted }, 404: notFound, 429: tooManyQuestions },
+      answers: {
+        200: { description: 'Deleted', schema: Deleted },
+        404: noSuchSubscription,
+        429: tooManyQuestions,
+      },
       handle: (call, { institutionId, userId }) =>
         oneChange(call, userId, async () => {
           const removed = await subscriptions.remove(institutionId, call.params.name ?? '')
-          return removed
-            ? { status: 200, body: { valid: true, trace: null } }
-            : refuse(404, undefined, 'Subscription not found')
+          return removed ? { status: 200, body: { valid: true, trace: null } } : noSubscription
         }),
     },
     {
@@ -172,7 +177,7 @@ export function subscriptionRoutes(parts: {
       params,
       answers: {
         200: { description: 'The secret, which no other answer shows', schema: SigningSecret },
-        404: notFound,
+        404: noSuchSubscription,
         429: tooManyQuestions,
       },
       handle: (call, { institutionId, userId, email }) =>
@@ -200,7 +205,7 @@ export function subscriptionRoutes(parts: {
       params,
       answers: {
         200: { description: 'Deleted, or there was none', schema: Deleted },
-        404: notFound,
+        404: noSuchSubscription,
         429: tooManyQuestions,
       },
       handle: (call, { institutionId, userId, email }) =>
@@ -225,7 +230,7 @@ export function subscriptionRoutes(parts: {
     return oneChange(call, userId, async () => {
       const found = subscriptions.get(institutionId, call.params.name ?? '')
       const answer = found && (await change(found))
-      return answer ?? refuse(404, undefined, 'Subscription not found')
+      return answer ?? noSubscription
     })
   }
 

@@ -1,4 +1,5 @@
 import type { Entry } from '../../journal/entry.ts'
+import { isPast } from '../../journal/retained-values.ts'
 import type { Candidate } from '../../journal/returnable.ts'
 import { lowerQos } from '../connection/frames.ts'
 import type { Qos } from '../connection/protocol.ts'
@@ -90,10 +91,6 @@ export function isWanted(
 /** Whether a message is a control event that has expired. */
 export function isControlOver({ keep, expires }: Entry['queue'], now: number): boolean {
   return keep === 'every' && isPast(expires, now)
-}
-
-function isPast(time: number | undefined, now: number): boolean {
-  return time !== undefined && time <= now
 }
 
 /** Maximum numbers of owed messages: `waiting` for those never sent, `owed` for all. */

@@ -35,9 +35,9 @@ export function elementOf(event: HubEvent, kind: EventKind, livestreams: Element
   }
 }
 
-/** The distances of the messages of these livestreams, of which the item names the one for livestream `nth`. */
-export function distances(livestreamIds: readonly string[], nth = 0): Element['livestreams'] {
-  return Object.fromEntries(livestreamIds.map((id, index) => [id, index - nth]))
+/** The distances of the messages of these livestreams, of which the item names the first. */
+export function distances(livestreamIds: readonly string[]): Element['livestreams'] {
+  return Object.fromEntries(livestreamIds.map((id, index) => [id, index]))
 }
 
 function instantIn(value: unknown): number | undefined {
