@@ -31,7 +31,7 @@ export const httpsErrors = {
   },
   'reader.wrong': {
     path: '.headers.authorization',
-    message: 'The user name or the password is not one of a reader, or was revoked',
+    message: 'The user name or the password is not one of a reader, or it was revoked, or is banned',
   },
   'login.wrong': { path: '.body', message: 'The e-mail address or the password is wrong' },
   'refresh.invalid': {
