@@ -104,6 +104,10 @@ export const icecast = output({
       '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file; butt 0.1.37 only a title that it was given (`-u`, or a file), darkice 1.3 none',
     ],
     [
+      '`shout2send` of GStreamer 1.22.0 tells `Unknown - Unknown` when it begins, where the sound has no tags, and `Unknown - title` where they have no artist (`findings/gstreamer-source-tells-unknown.sh`). It and ices2 2.0.3 replace the title of the hub with that of each file',
+      'after a start of the source the title of the hub comes within 15 s, after a file with the next element. `taginject tags=title=…,artist=…` in front of the encoder puts the name of your station there in place of `Unknown`',
+    ],
+    [
       'Liquidsoap 2.1.3 shows a title when the sound that came with it has passed its `buffer`, 12 s later. It has no `/admin/stats`, and answers 405 until its first source has come',
       'take the 12 s from `delay`. The user is `source`. A title that Liquidsoap loses, because it starts again, comes with the next element',
     ],
