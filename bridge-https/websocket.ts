@@ -50,7 +50,8 @@ export function createWebSocketDoor(parts: {
     perMessageDeflate: false,
     // One message per connection and turn of the event loop. One read may hold tens of thousands of messages.
     allowSynchronousEvents: false,
-    maxPayload: Math.max(usualMessageBytes, maxPacket),
+    // After the CONNACK, a connection gets the limit of its messages after log-in.
+    maxPayload: maxConnectPacket,
     maxFragments: maxPieces,
     maxBufferedChunks: maxPieces,
     handleProtocols: () => subProtocol,
@@ -83,7 +84,7 @@ export function createWebSocketDoor(parts: {
       taken()
       addresses.set(socket, remoteAddress)
       server.handleUpgrade(request, socket, head, (websocket) => {
-        const stream = new WebSocketStream(websocket)
+        const stream = new WebSocketStream(websocket, Math.max(usualMessageBytes, maxPacket))
         boundMessages(socket, websocket, stream, remoteAddress)
         accept(stream, remoteAddress)
       })
@@ -98,6 +99,7 @@ export function createWebSocketDoor(parts: {
     remoteAddress: string,
   ): void {
     const end = (reason: 'protocol' | 'overload', detail: string) => {
+      if (stream.destroyed) return
       metrics.connectionsCut.inc({ reason })
       log.warn({ remoteAddress, reason, detail }, 'connection closed')
       stream.destroy()
@@ -118,9 +120,11 @@ export function createWebSocketDoor(parts: {
       const place = stream.isAnswered ? afterwards : beforeAnswer
       place.grow(chunk.length + pieceCostBytes)
       if (!stream.isAnswered && bytes > maxConnectPacket + readBytes) {
-        end('protocol', `message of more than ${maxConnectPacket} bytes before log-in`)
+        end('protocol', `more than ${maxConnectPacket} bytes without a message before log-in`)
       }
     })
+    // A frame that is not allowed, or announces too much.
+    websocket.on('error', ({ message }) => end('protocol', message))
     websocket.on('message', () => {
       bytes = 0
       // Unread messages still count for the limit of all messages together.
@@ -151,21 +155,23 @@ function statusOfRefusal({ headers }: IncomingMessage): ErrorStatus | undefined 
 /** The bytes of a WebSocket. A message may begin or end within a packet (MQTT 3.1.1 §6). */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
+  readonly #maxMessage: number
   /** The broker has answered the CONNECT. */
   isAnswered = false
   /** Called when the broker reads the messages that have arrived. */
   onRead = () => {}
 
-  constructor(websocket: WebSocket) {
+  /** `maxMessage`: largest message once the broker has answered, bytes. */
+  constructor(websocket: WebSocket, maxMessage: number) {
     super()
     this.#websocket = websocket
+    this.#maxMessage = maxMessage
     websocket.binaryType = 'nodebuffer'
     websocket.on('message', (data, isBinary) => {
       // [MQTT-6.0.0-1]
       if (!isBinary || !Buffer.isBuffer(data)) return void this.destroy()
       if (!this.push(data)) websocket.pause()
     })
-    websocket.on('error', () => this.destroy())
     websocket.on('close', () => {
       this.push(null)
       this.destroy()
@@ -178,7 +184,7 @@ class WebSocketStream extends Duplex {
   }
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
-    this.isAnswered = true
+    this.#answer()
     this.#websocket.send(chunk, done)
   }
 
@@ -187,12 +193,19 @@ class WebSocketStream extends Duplex {
     chunks: { chunk: Buffer; encoding: BufferEncoding }[],
     done: (error?: Error | null) => void,
   ): void {
-    this.isAnswered = true
+    this.#answer()
     let rest = Buffer.concat(chunks.map(({ chunk }) => chunk))
     for (; rest.length > usualMessageBytes; rest = rest.subarray(usualMessageBytes)) {
       this.#websocket.send(rest.subarray(0, usualMessageBytes))
     }
     this.#websocket.send(rest, done)
+  }
+
+  /** Notes that the broker answers. From now on a message may be larger. */
+  #answer(): void {
+    if (this.isAnswered) return
+    this.isAnswered = true
+    setMaxMessage(this.#websocket, this.#maxMessage)
   }
 
   override _final(done: (error?: Error | null) => void): void {
@@ -204,4 +217,13 @@ class WebSocketStream extends Duplex {
     this.#websocket.terminate()
     done(error)
   }
+}
+
+/**
+ * `ws` has one limit for all messages of a connection, and judges a frame by its header. If a version keeps its limit in
+ * another place, larger messages than a CONNECT are refused after the log-in as well.
+ */
+function setMaxMessage(websocket: WebSocket, bytes: number): void {
+  const receiver: unknown = Reflect.get(websocket, '_receiver')
+  if (typeof receiver === 'object' && receiver !== null) Reflect.set(receiver, '_maxPayload', bytes)
 }

@@ -238,6 +238,27 @@ t.test('before log-in a message is as small as a CONNECT, and comes in few piece
   t.ok(Number(counters['hub_connections_cut_total{reason=protocol}']) >= 2)
 })
 
+t.test(
+  'before log-in a message that announces more than a CONNECT may have ends the connection at once',
+  async (t) => {
+    const hub = await startTestHub(t)
+    const upgrade = [
+      ...['GET /mqtt HTTP/1.1', 'host: localhost', 'connection: upgrade', 'upgrade: websocket'],
+      ...['sec-websocket-version: 13', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ=='],
+      ...['sec-websocket-protocol: mqtt', '\r\n'],
+    ].join('\r\n')
+    // Headers of frames with a mask of zeros: 65,537 bytes, and 65,536 behind a fragment of one byte.
+    const whole = '82ff000000000001000100000000'
+    const fragments = '02810000000010' + '80ff000000000001000000000000'
+    for (const frames of [whole, fragments]) {
+      const answer = await exchange(t, hub, Buffer.concat([Buffer.from(upgrade), Buffer.from(frames, 'hex')]))
+      t.match(answer, /^HTTP\/1\.1 101 /)
+    }
+    const { counters } = await hub.ask<{ counters: Record<string, number> }>('status')
+    t.equal(counters['hub_connections_cut_total{reason=protocol}'], 2)
+  },
+)
+
 t.test('MQTT over WebSocket counts as MQTT, and ends with the hub', async (t) => {
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '1' })
   const websocket = await open(t, hub)
