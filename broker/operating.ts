@@ -48,15 +48,14 @@ export function createOperating(parts: OperatingParts) {
 
     /** The clients that are logged in. */
     async clients(): Promise<ClientView[]> {
-      const others = await calls.askOthers('clients', null)
-      return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
+      const others = await calls.answersOfOthers<ClientView[]>('clients', null)
+      return [...clientsHere(), ...others.flat()]
     },
 
     /** Counts the connected clients of all nodes by which of these livestreams they subscribe to. */
     async subscribers(livestreams: readonly string[]): Promise<SubscriberCounts> {
-      const others = await calls.askOthers('subscribers', livestreams)
-      const here = await subscribersHere(livestreams)
-      return addCounts([here, ...others.map(([, counts]) => counts as SubscriberCounts)])
+      const others = await calls.answersOfOthers<SubscriberCounts>('subscribers', livestreams)
+      return addCounts([await subscribersHere(livestreams), ...others])
     },
 
     /** The same of this node alone. */
@@ -127,9 +126,9 @@ export function createOperating(parts: OperatingParts) {
 
   /** The connected sessions of all nodes, by client id. */
   async function allFigures(): Promise<Map<string, SessionFigures & { node: string }>> {
-    const others = await calls.askOthers('session-figures', null)
+    const others = (await calls.askOthers('session-figures', null)) as [string, SessionFigures[] | null][]
     const all = [[nodes.self, figuresHere()] as const, ...others].flatMap(([node, figures]) =>
-      (figures as SessionFigures[]).map((each) => ({ ...each, node: nodes.nameOf(node) })),
+      (figures ?? []).map((each) => ({ ...each, node: nodes.nameOf(node) })),
     )
     return new Map(all.map((figures) => [figures.clientId, figures]))
   }

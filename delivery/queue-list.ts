@@ -79,7 +79,7 @@ export function createQueueList(parts: {
 
   return {
     async list() {
-      const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
+      const others = await calls.answersOfOthers<QueuesHere>('queues', null)
       const elsewhere = new Map(others.flatMap(({ states }) => states))
       const dropped = added([queues.dropped(), ...others.map((theirs) => theirs.dropped)])
       const stale = added([queues.stale(), ...others.map((theirs) => theirs.stale)])

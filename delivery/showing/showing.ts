@@ -113,9 +113,8 @@ export function createShowing(
 
     /** All lanes. Of a lane, what the node says that delivers it. */
     async list(): Promise<ShownLane[]> {
-      // A node that is starting answers null.
-      const theirs = (await calls.askOthers('outputs', null)).map(([, lanes]) => lanes as Here | null)
-      const own = new Map([...theirs, here()].flatMap((one) => one?.lanes ?? []))
+      const theirs = await calls.answersOfOthers<Here>('outputs', null)
+      const own = new Map([...theirs, here()].flatMap((one) => one.lanes))
       return [...lanes].map(([name, { lane, settings, livestreamId }]) => ({
         name: settings.name,
         driver: settings.driver,
@@ -133,9 +132,8 @@ export function createShowing(
       const key = laneOf(name, livestreamId)
       const found = lanes.get(key)
       if (!found) return undefined
-      // A node without this lane answers null.
-      const theirs = (await calls.askOthers('output-log', key)).map(([, lines]) => lines as LogLine[] | null)
-      const all = [found.lane.log(), ...theirs].flatMap((lines) => lines ?? [])
+      const theirs = await calls.answersOfOthers<LogLine[]>('output-log', key)
+      const all = [found.lane.log(), ...theirs].flat()
       return all.sort((a, b) => (a.time < b.time ? 1 : -1)).slice(0, keptLines)
     },
 

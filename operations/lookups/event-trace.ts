@@ -19,16 +19,13 @@ export function createEventTrace(parts: { latency: Latency; nodeName: string; ca
   return {
     /** What each living node remembers of the event whose messages lie at these positions. */
     async of(positions: readonly number[]): Promise<NodeTrace[]> {
-      const others = await calls.askOthers('event-trace', positions)
-      return [here(positions), ...others.map(([, trace]) => trace as NodeTrace)]
+      return [here(positions), ...(await calls.answersOfOthers<NodeTrace>('event-trace', positions))]
     },
 
     /** The slowest events of the last hour of all nodes together. */
     async slowest(): Promise<(EventStages & { node: string })[]> {
-      const others = await calls.askOthers('events-slow', null)
-      return slowestOf(
-        [slowHere(), ...others.map(([, events]) => events as ReturnType<typeof slowHere>)].flat(),
-      )
+      const others = await calls.answersOfOthers<ReturnType<typeof slowHere>>('events-slow', null)
+      return slowestOf([slowHere(), ...others].flat())
     },
   }
 

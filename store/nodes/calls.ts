@@ -37,14 +37,22 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Pick<Nodes,
     /** Whether this node waits for an answer. */
     isAsking: (): boolean => waiting.size > 0,
 
-    /** Asks all other living nodes. Leaves out nodes that do not answer in time. */
-    async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
-      const others = nodes.living().filter((node) => node !== nodes.self)
-      const results = await Promise.all(
-        others.map(async (node) => [node, await ask(node, name, args)] as const),
-      )
-      return results.flatMap(([node, result]) => (result === undefined ? [] : [[node, result]]))
+    askOthers,
+
+    /** What all other living nodes answer. Leaves out null, and nodes that do not answer in time. */
+    async answersOfOthers<Answer>(name: string, args: unknown): Promise<Answer[]> {
+      const answers = (await askOthers(name, args)) as [node: string, answer: Answer | null][]
+      return answers.map(([, answer]) => answer).filter((answer) => answer !== null)
     },
+  }
+
+  /** Asks all other living nodes. Leaves out nodes that do not answer in time. Null: the node has nothing to say, or is starting. */
+  async function askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
+    const others = nodes.living().filter((node) => node !== nodes.self)
+    const results = await Promise.all(
+      others.map(async (node) => [node, await ask(node, name, args)] as const),
+    )
+    return results.flatMap(([node, result]) => (result === undefined ? [] : [[node, result]]))
   }
 
   async function ask(to: string, name: string, args: unknown, patienceMs = usualMs): Promise<unknown> {

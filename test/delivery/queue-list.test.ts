@@ -10,7 +10,7 @@ function listOf(state: QueueRunState['state'], oldest: string | null, resting: o
   const subscription = { name: 'slow', url: 'https://slow.example/', contact: 'a@b.example', ...resting }
   const pending = oldest === null ? 0 : 248
   return createQueueList({
-    calls: { serve: () => {}, askOthers: async () => [] } as never,
+    calls: { serve: () => {}, answersOfOthers: async () => [] } as never,
     queues: {
       names: () => ['slow'].values(),
       lengthOf: () => ({ pending, aside: 0, deadLetters: 0, oldest, dropped: 0, stale: 0 }),

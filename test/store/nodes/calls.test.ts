@@ -68,6 +68,13 @@ t.test('what has no answer is null, what does not answer is left out', async (t)
   })
   t.strictSame(await a.calls.askOthers('ask', null), [[b.nodes.self, 'here']])
   t.equal(await a.calls.ask('no such node', 'ask', null), undefined)
+  t.strictSame(
+    await a.calls.answersOfOthers('only of b', null),
+    [],
+    'a node that is starting serves nothing yet',
+  )
+  b.calls.serve('only of b', () => ['here'])
+  t.strictSame(await a.calls.answersOfOthers('only of b', null), [['here']])
 })
 
 t.test('a question that the store does not take is refused at once', async (t) => {
