@@ -71,8 +71,10 @@ export function createRoundRobin(server: Server) {
     /** Releases a connection that speaks another protocol from now on. Returns its unparsed bytes. */
     leave(socket: object): Buffer {
       const connection = connections.get(socket)
-      connection?.leave()
-      return connection?.unparsed ?? empty
+      if (!connection) return empty
+      const { unparsed } = connection
+      connection.leave()
+      return unparsed
     },
 
     /** Serves a request with which its connection leaves HTTP, behind the requests before. */
@@ -81,7 +83,6 @@ export function createRoundRobin(server: Server) {
       if (!connection) return void request.socket.destroy()
       const { socket } = connection
       connection.leave()
-      connection.unparsed = empty
       connection.exchanges.push({ request, response: createLastResponse(request, socket) })
       proceed(connection)
     },
@@ -114,6 +115,8 @@ export function createRoundRobin(server: Server) {
       read: own.resume,
       leave() {
         connections.delete(socket)
+        // Node has freed the parser, which may serve another connection by now: it must get no more bytes.
+        connection.unparsed = empty
         socket.off('data', receive).off('end', last)
         own.end()
       },
