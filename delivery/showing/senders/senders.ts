@@ -75,7 +75,10 @@ export function createSenders(parts: {
   }
 }
 
-/** An answer may repeat what was sent. A header may have a secret behind its scheme. */
+/**
+ * Masks the headers and secrets of a request where its answer repeats them. If a header names a scheme before its secret
+ * (`Basic …`), an answer may repeat the secret alone.
+ */
 function withoutSecrets(said: string, { headers = {}, secrets }: HttpRequest): string {
   const sent = Object.values(headers).flatMap((value) => [value, ...value.split(' ').slice(1)])
   return [...sent, ...secrets]

@@ -122,7 +122,7 @@ async function change(settings: StoreSettings, home: string, work: (store: OpenS
   await store.close()
 }
 
-/** What is in the refusal of an export that has this record. */
+/** The words with which an import refuses an export that has this record. */
 function refusalOf({ key, family }: Damaged): string[] {
   if (!family.endsWith('/')) return []
   return [`the record ${JSON.stringify(key)} of ${JSON.stringify(family)}`, 'expected ']
