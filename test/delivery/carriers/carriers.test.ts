@@ -91,6 +91,8 @@ t.test(
   'whatever is published, each carrier gets no more than it carries, and places are right',
   async (t) => {
     const anyText = fc.string({ unit: 'binary', maxLength: 300 })
+    // Icecast gets a no-break space behind what it would not take for a text.
+    const noText = /^([-\d.e+]+|true|false)\u00a0$/i
     const limits = [
       [icy, (text: string) => Buffer.byteLength(text) <= 255 && !/[';]/.test(text)],
       [radiotext, (text: string) => encodeRds(text).length <= 64 && lengthOf(text) <= 64],
@@ -105,10 +107,11 @@ t.test(
           return (
             isWithin(text) &&
             !/[\p{Cc}\p{Cs}\u2028\u2029]/u.test(text) &&
-            text === text.trim() &&
+            (carrier === icy ? text.replace(noText, '$1') : text) === text.trim() &&
             places.every(({ start, length }) => start >= 0 && length > 0 && start + length <= shown.length)
           )
         }),
+        { examples: [[null, '-']] },
       )
       t.pass(carrier.name)
     }
