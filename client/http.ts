@@ -1,8 +1,10 @@
+import { readRetryAfter } from './retry-after.ts'
+
 /** A response to a request. `body`: what JSON it was, else undefined. */
 export interface HttpResponse {
   status: number
   body: unknown
-  /** The headers `retry-after`, seconds, and `date`, milliseconds since the epoch, where they can be read. */
+  /** The headers `retry-after`, seconds from 1 on, and `date`, milliseconds since the epoch, where they can be read. */
   retryAfter: number | undefined
   date: number | undefined
 }
@@ -54,12 +56,11 @@ export function responseOf(
   text: string,
   header: (name: string) => string | null | undefined,
 ): HttpResponse {
-  const retryAfter = Number(header('retry-after') || Number.NaN)
   const date = Date.parse(header('date') ?? '')
   return {
     status,
     body: parse(text),
-    retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
+    retryAfter: readRetryAfter(header('retry-after')),
     date: Number.isNaN(date) ? undefined : date,
   }
 }

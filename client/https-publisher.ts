@@ -138,9 +138,7 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
       const asked = response instanceof Error ? undefined : response.retryAfter
       // All who wait come back at different times.
       const wait =
-        asked !== undefined
-          ? Math.max(asked, 0) * 1000 + Math.random() * 1000
-          : pause * (0.5 + Math.random() / 2)
+        asked !== undefined ? asked * 1000 + Math.random() * 1000 : pause * (0.5 + Math.random() / 2)
       if (isClosed || performance.now() + wait > deadline) throw unexpected(path, response)
       await new Promise((resolve) => setTimeout(resolve, wait))
     }

@@ -30,23 +30,20 @@ export function hourlyLogins(http: Http, hub: string): Logins {
     clientId: () => `page-${crypto.randomUUID()}`,
     async logIn(isFresh) {
       if (!isFresh && kept && kept.expiresAt - Date.now() > leastMs) return kept
-      const response = await http('POST', `${hub}/auth/mqtt`).catch((error: unknown) => error)
-      if (response instanceof Error || !isResponse(response))
-        return noLogin(`${hub} cannot be reached: ${response}`)
-      const login = loginIn(response)
-      if (login === undefined) return whyNone(hub, response)
-      kept = login
-      return login
+      try {
+        const response = await http('POST', `${hub}/auth/mqtt`)
+        const login = loginIn(response)
+        kept = login ?? kept
+        return login ?? whyNone(hub, response)
+      } catch (error) {
+        return noLogin(`${hub} cannot be reached: ${error}`)
+      }
     },
     loginRefused() {
       kept = undefined
       return true
     },
   }
-}
-
-function isResponse(value: unknown): value is HttpResponse {
-  return isRecord(value) && typeof value.status === 'number'
 }
 
 function loginIn({ status, body, date }: HttpResponse) {
@@ -69,6 +66,5 @@ function whyNone(hub: string, { status, retryAfter }: HttpResponse): NoLogin {
 }
 
 function noLogin(reason: string, retryAfter?: number): NoLogin {
-  // Hours would be a mistake of the server, or of a proxy.
-  return { isRefused: false, reason, retryAfter: retryAfter && Math.min(retryAfter, 3_600) }
+  return { isRefused: false, reason, retryAfter }
 }

@@ -1,4 +1,5 @@
 import { request } from 'node:https'
+import { readRetryAfter } from '../../client/retry-after.ts'
 import { reasonOf } from '../../telemetry/reason.ts'
 import { type CallFailure, Unanswered } from '../connection.ts'
 
@@ -16,8 +17,6 @@ export interface HttpResponse {
 const timeoutMs = 60_000
 /** Longest response, bytes. The response of a hub with 100,000 sessions is shorter. */
 const maxBytes = 256 * 1024 * 1024
-/** Longest wait that a hub may ask for, seconds. */
-const maxRetryAfter = 3_600
 
 /** A hub. `ca`: the CA that signs its certificate, if the user named one. */
 export interface HubAddress {
@@ -55,7 +54,7 @@ export async function send(
             resolve({
               status: response.statusCode ?? 0,
               body: parsed(Buffer.concat(chunks).toString()),
-              retryAfter: secondsIn(response.headers['retry-after']),
+              retryAfter: readRetryAfter(response.headers['retry-after']) ?? 1,
               cookie: /=([^;]+)/.exec(response.headers['set-cookie']?.[0] ?? '')?.[1],
             }),
           )
@@ -70,12 +69,6 @@ export async function send(
   } catch (error) {
     return { error: describe(url, error) }
   }
-}
-
-/** The seconds in a `Retry-After` header. The bounds prevent a busy loop and an endless wait. */
-function secondsIn(retryAfter: string | undefined): number {
-  const seconds = Number(retryAfter)
-  return seconds >= 1 ? Math.min(seconds, maxRetryAfter) : 1
 }
 
 function parsed(text: string): unknown {

@@ -1,9 +1,15 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { createPublisherOverHttps } from '../../client/https-publisher.ts'
 import { type ClientError, connectPublisher, connectSubscriber, EventRefused } from '../../client/node.ts'
 import { hourlyLogins } from '../../client/reader-logins.ts'
+import { shareCertificates } from '../certificates.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
+import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 import { openSlowLine } from './slow-line.ts'
 import { largeMessage, openWebSocketBroker } from './websocket-broker.ts'
@@ -216,6 +222,31 @@ t.test('answers over HTTPS that are anything but right are no log-in, and no cra
         : answering({ statuses: { published: odd, blocked: odd }, errors: [{ path: odd }] }, 201),
   )
   await t.rejects(publisher.publish(playing(station())), { name: 'EventRefused', outcome: 'failed' })
+})
+
+t.test('a proxy that says to ask again at once is not asked without a pause', async (t) => {
+  const home = await temporaryDirectory(t)
+  await shareCertificates(home)
+  const [key, cert] = ['server-key.pem', 'server.pem'].map((name) => readFileSync(`${home}/${name}`))
+  const at: number[] = []
+  const server = createServer({ key, cert }, (_request, response) => {
+    at.push(performance.now())
+    response.writeHead(503, { 'retry-after': '0' }).end()
+    server.emit('asked')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const subscriber = connectSubscriber({
+    url: `https://localhost:${(server.address() as AddressInfo).port}`,
+    ca: `${home}/ca.pem`,
+    filters: ['radio/#'],
+    onProblem: () => {},
+  })
+  t.teardown(subscriber.close)
+  while (at.length < 3) await once(server, 'asked')
+  const [first = 0, second = 0, third = 0] = at
+  t.ok(Math.min(second - first, third - second) > 900, 'a second at least')
 })
 
 t.test('many packets in one message of a WebSocket are no large packet', async (t) => {

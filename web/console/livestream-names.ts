@@ -73,7 +73,7 @@ function readOwn() {
     const answer = await operate('institution.livestreams.list')
     return () => {
       if ('result' in answer) own.value = answer.result
-      return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
+      return 'problem' in answer ? (answer.waitMs ?? againMs) : everyMs
     }
   })
 }
@@ -84,7 +84,7 @@ function readAll() {
     return () => {
       livestreamsProblem.value = 'problem' in answer ? answer.problem : undefined
       if ('result' in answer) livestreams.value = answer.result
-      return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
+      return 'problem' in answer ? (answer.waitMs ?? againMs) : everyMs
     }
   }, reading)
 }

@@ -27,7 +27,7 @@ export function useNodeState(isOperator: boolean): void {
             return () => {
               if ('problem' in answer) {
                 stateProblem.value = answer.problem
-                return answer.retryAfter === undefined ? againMs : answer.retryAfter * 1000
+                return answer.waitMs ?? againMs
               }
               batch(() => {
                 formerState.value = nodeState.value

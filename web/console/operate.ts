@@ -5,7 +5,13 @@ import type { CommandName, CommandResult } from './commands.ts'
 import { commandNamed } from './placed.ts'
 
 /** The result of a command, or why there is none, in the words of the hub. */
-export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
+export type Operated<Result> = { result: Result } | Failed
+
+/** `waitMs`: how long to wait before the next request, milliseconds, if the hub says so. */
+interface Failed {
+  problem: string
+  waitMs: number | undefined
+}
 
 /** How long a person's command waits, milliseconds: a webhook or the feed may be slow. */
 export const commandPatienceMs = 60_000
@@ -30,7 +36,7 @@ export async function operate<Name extends CommandName>(
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   const result = command?.at === undefined ? answer.body.result : answer.json
   if (answer.status !== 200 || result === undefined)
-    return { problem: problemOf(answer), retryAfter: answer.retryAfter }
+    return { problem: problemOf(answer), waitMs: answer.retryAfter && answer.retryAfter * 1000 }
   if (command?.effect !== 'none') lastChange.value = { name }
   return { result: result as CommandResult<Name> }
 }

@@ -38,8 +38,7 @@ export function useCommandAnswer<Name extends CommandName>(
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('result' in answer) value.value = answer.result
-        if (!('problem' in answer)) return everyMs
-        return answer.retryAfter === undefined ? Math.max(everyMs, againMs) : answer.retryAfter * 1000
+        return 'problem' in answer ? (answer.waitMs ?? Math.max(everyMs, againMs)) : everyMs
       }
     }, refresh)
   }, [name, key, everyMs])

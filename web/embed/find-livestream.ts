@@ -1,4 +1,5 @@
 import { isRecord } from '../../client/kind.ts'
+import { readRetryAfter } from '../../client/retry-after.ts'
 import { tell } from './tell.ts'
 
 /** What a hub says of a livestream. */
@@ -22,7 +23,7 @@ export async function findLivestream(hub: string, id: string): Promise<FoundLive
     if (isRecord(body) && body.id === id) return { title: String(body.title ?? ''), pauseMs: 0 }
     if (status === 401) tell(`hub: ${hub} has no public page`)
     else if (status === 404 || status === 200) tell(`livestream: ${hub} has none with the id ${id}`)
-    else return { pauseMs: Number(headers.get('retry-after')) * 1000 || 0 }
+    else return { pauseMs: 1000 * (readRetryAfter(headers.get('retry-after')) ?? 0) }
     return { isAbsent: true, pauseMs: absentMs }
   } catch {
     return { pauseMs: 0 } // no network, or an answer that is no JSON

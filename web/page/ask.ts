@@ -1,3 +1,4 @@
+import { readRetryAfter } from '../../client/retry-after.ts'
 import { setClock } from './clock.ts'
 import { isRecord } from './record.ts'
 
@@ -8,7 +9,7 @@ export interface HubAnswer {
   body: Record<string, unknown>
   /** The JSON of the answer, whatever it is. */
   json: unknown
-  /** Seconds after which the page may ask again, if the hub says so. */
+  /** Seconds after which the page may ask again, if the hub says so: from 1 on. */
   retryAfter: number | undefined
 }
 
@@ -40,12 +41,11 @@ export async function ask(
     })
     setClock(response, askedAt)
     const answer: unknown = await response.json()
-    const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
     return {
       status: response.status,
       body: isRecord(answer) ? answer : {},
       json: answer,
-      retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
+      retryAfter: readRetryAfter(response.headers.get('retry-after')),
     }
   } catch (error) {
     const isLate = error instanceof DOMException && error.name === 'TimeoutError'

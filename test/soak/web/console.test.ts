@@ -475,6 +475,31 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   await accept.waitFor()
 })
 
+t.test('it asks again after every pause that a proxy names', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await openConsole(t, hub, browser)
+  await page.clock.install()
+  let asked = 0
+  for (const seconds of ['0', '-1', '99999999']) {
+    asked = 0
+    await page.route('**/operate/status', (route) => {
+      asked++
+      return route.fulfill({ status: 503, headers: { 'retry-after': seconds }, json: { message: 'away' } })
+    })
+    await page.reload()
+    await page.getByText('Does not answer').waitFor()
+    // Too long for a timer of a browser, which would call at once.
+    if (seconds === '99999999') {
+      await page.clock.fastForward(30 * 60_000)
+      t.equal(asked, 1, 'it waits')
+    }
+    const again = page.waitForRequest('**/operate/status')
+    await page.clock.fastForward(31 * 60_000)
+    await again
+    await page.unroute('**/operate/status')
+  }
+})
+
 t.test('every view is usable on narrow and wide screens, light and dark', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)

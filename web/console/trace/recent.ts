@@ -46,7 +46,7 @@ export function useRecent(
         : operate('events.list', { ...args, since, limit: most }))
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
-        if ('problem' in answer) return answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000
+        if ('problem' in answer) return answer.waitMs ?? everyMs
         askedAt = startedAt
         const { events: newer, next } = answer.result
         if (isFirst) isCut.value = next !== null

@@ -50,8 +50,8 @@ export function Search(props: {
         ...(before !== undefined && { before }),
       })
       if (run.current !== own) return
-      if ('problem' in answer && answer.retryAfter !== undefined) {
-        await new Promise((resolve) => setTimeout(resolve, Number(answer.retryAfter) * 1000))
+      if ('problem' in answer && answer.waitMs !== undefined) {
+        await new Promise((resolve) => setTimeout(resolve, answer.waitMs))
         if (run.current !== own) return
         continue
       }

@@ -38,7 +38,7 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
       )
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
-        if ('problem' in answer) return answer.retryAfter === undefined ? 2_000 : answer.retryAfter * 1000
+        if ('problem' in answer) return answer.waitMs ?? everyMs
         const { events, next, leftOut: missed } = answer.result
         after.current = next
         const known = new Set((rows.value ?? []).map(({ position }) => position))
