@@ -1,10 +1,9 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
-import { eventIn } from '../../client/kind.ts'
+import { eventIn, isRecord } from '../../client/kind.ts'
 import { after, controlsOn, type NowPlaying, nothing } from '../../client/now-playing.ts'
 import { type ConnectionState, connect } from '../live/connection.ts'
 import { problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
-import { isRecord } from '../page/record.ts'
 import { askAgain } from './ask-again.ts'
 import { followSilences } from './silences.ts'
 

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
+import { isRecord } from '../../client/kind.ts'
 import type { Track } from '../../client/now-playing.ts'
-import { isRecord } from '../page/record.ts'
 import { askAgain } from './ask-again.ts'
 
 /** Livestreams that are silent for longer than usual: when the last event of each came, milliseconds since the epoch. */

@@ -1,6 +1,6 @@
+import { isRecord } from '../../client/kind.ts'
 import { readRetryAfter } from '../../client/retry-after.ts'
 import { setClock } from './clock.ts'
-import { isRecord } from './record.ts'
 
 /** An answer of the hub to a page. `status` 0: the hub did not answer. */
 export interface HubAnswer {

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
+import { isRecord } from '../../client/kind.ts'
 import { ask, type HubAnswer, problemOf } from './ask.ts'
-import { isRecord } from './record.ts'
 import { inStorage } from './storage.ts'
 
 /** The user who is logged in. */

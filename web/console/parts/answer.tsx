@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
+import { isRecord } from '../../../client/kind.ts'
 import type { ShownColumn } from '../../../operations/in-console.ts'
-import { isRecord } from '../../page/record.ts'
 import type { Schema } from '../commands.ts'
 import { withNames } from '../livestream-names.ts'
 import { Facts, None } from './shown.tsx'

@@ -1,5 +1,5 @@
 import { type Signal, signal } from '@preact/signals'
-import { isRecord } from '../../page/record.ts'
+import { isRecord } from '../../../client/kind.ts'
 import type { CommandName } from '../commands.ts'
 import { type Command, commands } from '../commands.ts'
 import { Answer } from './answer.tsx'

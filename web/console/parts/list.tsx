@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { isRecord } from '../../page/record.ts'
+import { isRecord } from '../../../client/kind.ts'
 import type { Command } from '../commands.ts'
 import { commandNamed, rowButtonsOf } from '../placed.ts'
 import { useCommandAnswer } from '../poll.ts'

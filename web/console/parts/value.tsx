@@ -1,5 +1,5 @@
+import { isRecord } from '../../../client/kind.ts'
 import { currentPath, pathPart } from '../../page/location.ts'
-import { isRecord } from '../../page/record.ts'
 import type { Schema } from '../commands.ts'
 import { institutionName, isOwnLivestream, livestreamName } from '../livestream-names.ts'
 import { isOwnView, pagesOf } from '../placed.ts'

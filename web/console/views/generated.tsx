@@ -1,5 +1,5 @@
+import { isRecord } from '../../../client/kind.ts'
 import { go } from '../../page/location.ts'
-import { isRecord } from '../../page/record.ts'
 import type { Command } from '../commands.ts'
 import { Answer } from '../parts/answer.tsx'
 import { CommandButton } from '../parts/command.tsx'
