@@ -95,7 +95,7 @@ export async function createBroker(parts: BrokerParts) {
   const opened = await openSessions(parts, clients)
   const { hubTime, known, clean, local, sessions, returning, claims, grants, rules, stored, progress } =
     opened
-  const { mayReceive, publishes, isValid } = access
+  const { mayReceive, publishes, isValid, isBanned } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
   const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
@@ -105,7 +105,18 @@ export async function createBroker(parts: BrokerParts) {
   const { inbox } = parts
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
-  const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
+  const wills = await createWills({
+    store,
+    nodes,
+    accept,
+    rate,
+    isValid,
+    isBanned,
+    running,
+    clock,
+    log,
+    metrics,
+  })
   let isClosing = false
   const shared = { wills, isClosing: () => isClosing, log, metrics }
   const logIn = createMqttLogIn({

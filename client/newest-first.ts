@@ -54,7 +54,8 @@ export function createNewestFirst<Item extends Sendable>() {
   function leave(line: Item[], item: Item): Item[] {
     const due: Item[] = []
     const place = line.lastIndexOf(item)
-    let newest = Math.max(...line.slice(place + 1).map(timeOf))
+    let newest = Number.NEGATIVE_INFINITY
+    for (let index = place + 1; index < line.length; index++) newest = Math.max(newest, timeOf(line[index]))
     line.splice(place, 1)
     // The loop ends at the first event that is newer than this one: this one did not hold it.
     for (let index = place - 1; index >= 0 && newest < timeOf(item); index--) {

@@ -28,7 +28,8 @@ export function createSessionCredentials(
     if (clientId.endsWith('*')) beginnings.set(clientId.slice(0, -1), username)
     else exact.set(clientId, username)
   }
-  const longest = Math.max(-1, ...[...beginnings.keys()].map(({ length }) => length))
+  let longest = -1
+  for (const { length } of beginnings.keys()) longest = Math.max(longest, length)
 
   return {
     /** The credential of a session, or why there is none. */

@@ -49,14 +49,15 @@ export async function createWills(parts: {
   /** Decides about a PUBLISH or will, and stores the decision. False: nothing was stored. */
   accept: (received: Received) => Promise<boolean>
   rate: PublishRate
-  isValid: (principal: Principal) => boolean
+  isValid: Access['isValid']
+  isBanned: Access['isBanned']
   /** Work that must end before the store is closed. */
   running: ReturnType<typeof createRunningWork>
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, accept, rate, isValid, running, clock } = parts
+  const { store, nodes, accept, rate, isValid, isBanned, running, clock } = parts
   const stored = createStoredWills(store, nodes)
   let isClosed = false
   const keepTrying = createTrying(parts, () => isClosed)
@@ -147,8 +148,9 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // A will is void after the end of its credential.
-    if (!isValid(will.principal)) {
+    const { principal, clientId } = will
+    // A will is void after the end of its credential, and during a ban of its client.
+    if (!isValid(principal) || isBanned?.(principal.username, clientId)) {
       await store.commit(alongside)
       return
     }

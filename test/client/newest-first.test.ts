@@ -48,6 +48,19 @@ t.test('if the newest is refused, the one before it is due, and the others wait 
   t.notOk(order.isHeld(first))
 })
 
+t.test('more events wait for a livestream than a function has room for arguments', async (t) => {
+  const event = JSON.stringify(playing(station(), { start: at(0) }))
+  const all = Array.from({ length: 200_000 }, () => ({
+    payload: event,
+    isAcknowledged: false,
+    isSentAgain: false,
+  }))
+  const order = createNewestFirst<Sendable>()
+  t.equal(order.hold(all).length, all.length - 1)
+  const [first] = all
+  t.same(first && order.left(first), [])
+})
+
 t.test('a livestream that nothing newer stands behind makes the event worth sending', async (t) => {
   const both = waiting(playing(station(), { start: at(0), services }))
   const one = waiting(playing(station(0, 0), { start: at(180) }))

@@ -3,6 +3,7 @@ import { request } from 'node:https'
 import { connect as connectTcp } from 'node:net'
 import t from 'tap'
 import { closed, connect } from '../../../clients.ts'
+import { playing, playingTopic, station } from '../../../events.ts'
 import { type Issued, startTestHub, type TestHub } from '../../../start-hub.ts'
 import { onEachStore, onStore } from '../../../stores.ts'
 
@@ -98,6 +99,35 @@ t.test('what cannot be banned is said, and nothing is', async (t) => {
   await t.rejects(ban(hub, 'client', 'a', -1), { message: /for must be a number of seconds/ })
   await t.rejects(hub.ask('bans.remove', { value: '192.0.2.1' }), { message: /ban of/ })
   t.same(await hub.ask('bans.list'), [])
+})
+
+t.test('the will of a client whose credential or client id is banned is void', async (t) => {
+  const hub = await startTestHub(t)
+  const livestreams = [station(0, 0), station(0, 1), station(0, 2)] as const
+  const institution = station().institution.id
+  const willOf = (of: ReturnType<typeof station>) => ({
+    topic: `inbox/${institution}`,
+    payload: Buffer.from(JSON.stringify(playing(of))),
+    qos: 1 as const,
+    retain: false,
+  })
+  const [first, second] = [await hub.publisher([institution]), await hub.publisher([institution])]
+  const banned: [who: Issued, kind: string, value: string][] = [
+    [first, 'client', 'studio-0'],
+    [second, 'user', second.username],
+  ]
+  for (const [index, [who, kind, value]] of banned.entries()) {
+    const will = willOf(livestreams[index as 0 | 1])
+    const { client } = await connect(t, hub, who, { clientId: `studio-${index}`, will })
+    const ended = closed(client)
+    await ban(hub, kind, value)
+    await ended
+  }
+  const { client } = await connect(t, hub, first, { clientId: 'studio-2', will: willOf(livestreams[2]) })
+  client.stream.destroy()
+  const topics = async () => (await hub.ask<{ topic: string }[]>('retained.list')).map(({ topic }) => topic)
+  await hub.until(async () => (await topics()).includes(playingTopic(livestreams[2])))
+  t.same(await topics(), [playingTopic(livestreams[2])])
 })
 
 onEachStore('a ban outlives a restart', async (t, env) => {
