@@ -1,4 +1,5 @@
 import { after, controlsOn, type NowPlaying, nothing, type Track, upNext } from './now-playing.ts'
+import { longestTimerMs } from './pause.ts'
 
 /** What each livestream shows now. A livestream of which nothing is known is not in it. */
 export interface NowPlayingOfAll {
@@ -6,9 +7,6 @@ export interface NowPlayingOfAll {
   get(livestreamId: string): NowPlaying | undefined
   [Symbol.iterator](): Iterator<[livestreamId: string, shown: NowPlaying]>
 }
-
-/** Longest wait of a timer, milliseconds. */
-const longestTimer = 2 ** 31 - 1
 
 /** The largest state in memory. `characters`: those of all texts together. A hub has at most 50,000 livestreams. */
 const usualLimits = { livestreams: 100_000, characters: 64 * 1024 * 1024 }
@@ -89,7 +87,7 @@ export function createNowPlaying(
       if (first.validUntil <= Date.now()) changed(livestreamId, shownOf(present))
     }
     // A timer may fire within the millisecond before.
-    ends.set(livestreamId, setTimeout(end, Math.min(first.validUntil - now + 1, longestTimer)))
+    ends.set(livestreamId, setTimeout(end, Math.min(first.validUntil - now + 1, longestTimerMs)))
   }
 }
 

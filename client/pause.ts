@@ -4,6 +4,9 @@ const short = 5_000
 const shortFor = 120_000
 const long = 60_000
 
+/** Longest wait of a timer, milliseconds. It would not wait at all for more. */
+export const longestTimerMs = 2 ** 31 - 1
+
 /**
  * Pause of a publisher before the next attempt to connect, milliseconds. It doubles with each failure, up to five seconds in
  * the first two minutes of an outage, and from then on grows with it to a minute. It is shortened at random.

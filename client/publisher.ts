@@ -4,6 +4,7 @@ import { newClientId } from './link.ts'
 import type { Sendable } from './newest-first.ts'
 import { checkLoginText, checkUrl, wrongOption } from './options.ts'
 import type { Outbox } from './outbox.ts'
+import { longestTimerMs } from './pause.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, reportReader } from './report.ts'
@@ -396,7 +397,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   async function end(waitMs: number): Promise<{ unsettled: unknown[] }> {
     if (count > 0 && !refusal) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, waitMs)
+        const timer = setTimeout(resolve, Math.min(waitMs, longestTimerMs))
         onIdle = () => {
           clearTimeout(timer)
           resolve()
@@ -483,6 +484,6 @@ function checkOptions(options: PublisherOptions): void {
   }
   checkUrl(url, ['mqtts://', 'wss://'])
   if (/[/+#\s]/.test(institution)) wrongOption('institution', 'must be urn:org:institution:…')
-  if (!(reportTimeout > 0 && reportTimeout < 2 ** 31))
+  if (!(reportTimeout > 0 && reportTimeout <= longestTimerMs))
     wrongOption('reportTimeout', 'must be milliseconds above 0')
 }

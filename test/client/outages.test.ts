@@ -598,6 +598,20 @@ for (const [what, refuse] of [
   })
 }
 
+t.test('close waits for as long as it is told, also without an end', async (t) => {
+  // More than a timer of Node.js or of a browser holds.
+  for (const waitMs of [Number.POSITIVE_INFINITY, 2 ** 31]) {
+    const broker = await openScriptedBroker(t, ({ packet, proceed }) => {
+      if (packet.cmd === 'publish') setTimeout(proceed, 50)
+      else proceed()
+    })
+    const publisher = open(t, broker)
+    const published = publisher.publish(playing(station()))
+    t.same(await publisher.close(waitMs), { unsettled: [] })
+    t.match(await published, { outcome: 'published' })
+  }
+})
+
 t.test('a refused event of an earlier process is told, unless the program looks at it', async (t) => {
   const outbox = join(await temporaryDirectory(t), 'outbox')
   const payload = JSON.stringify(playing(station(), { playlistItemId: 'broken' }))
