@@ -482,8 +482,8 @@ t.test('it asks again after every pause that a proxy names', { skip }, async (t)
   let asked = 0
   for (const seconds of ['0', '-1', '99999999']) {
     asked = 0
-    await page.route('**/operate/status', (route) => {
-      asked++
+    await page.route('**/operate/**', (route) => {
+      if (route.request().url().endsWith('/status')) asked++
       return route.fulfill({ status: 503, headers: { 'retry-after': seconds }, json: { message: 'away' } })
     })
     await page.reload()
@@ -496,7 +496,7 @@ t.test('it asks again after every pause that a proxy names', { skip }, async (t)
     const again = page.waitForRequest('**/operate/status')
     await page.clock.fastForward(31 * 60_000)
     await again
-    await page.unroute('**/operate/status')
+    await page.unroute('**/operate/**')
   }
 })
 
