@@ -59,13 +59,14 @@ export class OutgoingBuffer {
 
   /** Whether the buffer takes a packet of this many bytes. If not, a message at QoS 0 is dropped, others cut the peer off. */
   accepts(bytes: number, qos: 0 | 1 | 2): boolean {
-    if (this.#hasRoom(bytes)) return true
+    if (this.hasRoom(bytes)) return true
     if (qos === 0) this.#events.dropped()
     else this.#events.slow(`${this.pendingBytes} bytes waiting`)
     return false
   }
 
-  #hasRoom(bytes: number): boolean {
+  /** Whether the buffer takes a packet of this many bytes, or the peer is gone. */
+  hasRoom(bytes: number): boolean {
     const waiting = this.#socket.writableLength
     // An empty buffer takes a packet of any size. Otherwise a message above the limit could never be sent.
     if (waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes) return true

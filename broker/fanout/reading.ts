@@ -24,7 +24,7 @@ export function createSessionReading(parts: {
   metrics: Metrics
 }) {
   const { metrics } = parts
-  const { fits, write } = parts.sending
+  const { fits, hasRoom, write } = parts.sending
   const { read } = parts.catchingUp
   const { maxOwed } = parts.bounds
   /** The live sessions have got all messages up to this position. */
@@ -43,6 +43,8 @@ export function createSessionReading(parts: {
         const isDelivered =
           lowerQos(granted, entry.qos) === 1 &&
           fits(session, owed) &&
+          // Without room, the session reads the message later: one large event for many livestreams fills a buffer.
+          hasRoom(session, publish, owed.qos) &&
           write(session, publish, owed, entry.topic)
         if (isDelivered) count++
         else fallBehind(session, entry.position - 1)

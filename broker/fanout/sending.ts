@@ -5,6 +5,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import { type Publish, preparePublish } from '../connection/frames.ts'
+import type { Qos } from '../connection/protocol.ts'
 import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import { packetIdOf, type Session } from '../session/session.ts'
@@ -29,7 +30,7 @@ export function createSending(parts: {
   metrics: Metrics
 }) {
   const { outgoing, retained, maxInFlight, log, metrics } = parts
-  return { send, fits, write, insist }
+  return { send, fits, write, hasRoom, insist }
 
   /** Sends a message. At QoS 2, stores it first. False: the message must wait, or the connection is gone. */
   async function send(
@@ -56,6 +57,11 @@ export function createSending(parts: {
 
   function fits({ inFlight }: Session, { position }: Owed): boolean {
     return inFlight.size < maxInFlight && !inFlight.has(packetIdOf(position))
+  }
+
+  /** Whether the client's buffer takes a message at once. */
+  function hasRoom({ connection }: Session, publish: Publish, qos: Qos): boolean {
+    return connection?.outgoing.hasRoom(publish.packet(qos, {}).length) ?? false
   }
 
   /** Writes a message. False: the connection is gone, or was cut off as too slow. */

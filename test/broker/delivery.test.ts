@@ -246,6 +246,26 @@ t.test('a subscriber that stops reading is cut off and delays nobody', async (t)
   )
 })
 
+t.test('a persistent session that reads more slowly than events come gets all of them', async (t) => {
+  const broker = await startPlainBroker({ limits: { outgoingBuffer: 256 * 1024 } })
+  t.teardown(broker.close)
+  const reader = await subscribed(t, broker.port, 'a/#', 1, { clientId: 'reader', clean: false })
+  reader.socket.pause()
+  const publisher = await rawClient(t, broker.port)
+  await publisher.connect({ clientId: 'publisher' })
+  const payload = Buffer.alloc(20_000, 'x')
+  // More than the buffers of the operating system and of the broker hold.
+  const count = 900
+  for (let id = 1; id <= count; id++) publisher.send(publish('a/b', 1, id, { payload }))
+  await publisher.next('puback', count - 1)
+  reader.socket.resume()
+  for (let index = 0; index < count; index++) {
+    const { messageId = 0 } = await reader.next('publish', index)
+    reader.send({ cmd: 'puback', messageId })
+  }
+  t.notOk(broker.lines.some(({ reason }) => reason === 'slow'))
+})
+
 t.test('a will is published when the connection is reset', async (t) => {
   const broker = await startPlainBroker()
   t.teardown(broker.close)
