@@ -77,6 +77,34 @@ export function checkTotalSize(payload: Buffer, count: number): ErrorItem[] {
   return [errorItem('payload.size', '.services', detail)]
 }
 
+/** Maximum bytes that an event gains on its way out: completed services, and numbers that JSON.stringify writes longer. */
+const maxGainedBytes = 64 * 1024
+/** An event this small cannot gain as much: its services become some six times as long, its numbers four times. */
+const smallBytes = maxGainedBytes / 8
+
+/**
+ * Checks how much longer than its payload an event becomes. Otherwise short names of livestreams with long ids and
+ * external ids would lead around the limits of `checkTotalSize`. `services` makes those of the event, completed.
+ */
+export function checkGain(payload: Buffer, event: HubEvent, services: () => readonly Service[]): ErrorItem[] {
+  if (payload.length <= smallBytes) return []
+  const gained = Buffer.byteLength(JSON.stringify({ ...event, services: services() })) - payload.length
+  if (gained <= maxGainedBytes) return []
+  const detail = `${payload.length} bytes become ${payload.length + gained} with completed services and written-out numbers, expected at most ${maxGainedBytes} bytes more`
+  return [errorItem('payload.size', '.', detail)]
+}
+
+/** The services as subscribers get them: with the ids of their livestreams. */
+export function completeServices(
+  services: readonly Service[],
+  livestreams: readonly Livestream[],
+): Service[] {
+  return services.map((service, index) => {
+    const livestream = livestreams[index]
+    return livestream ? { ...service, id: livestream.id } : service
+  })
+}
+
 /**
  * Decides about one event. Pure, so that a dry run gets the same decision. Checks the ownership only if the shape is
  * valid. Each check reports all its errors (design.md §7).
@@ -108,9 +136,10 @@ export function decide(
   if ('errors' in ownership) return refused([...errors, ...ownership.errors], read)
   const { livestreams } = ownership
   const livestreamIds = [...new Set(livestreams.map(({ id }) => id))]
-  errors.push(...checkTotalSize(payload, livestreamIds.length))
-  if (errors.length > 0) return refused(errors, read)
   const { event, kind, time, expires } = shape
+  errors.push(...checkTotalSize(payload, livestreamIds.length))
+  errors.push(...checkGain(payload, event, () => completeServices(event.services, livestreams)))
+  if (errors.length > 0) return refused(errors, read)
   const { warnings, creator, isCompletedFromFeed } = read
   // Names each field: fields behind a spread took as long as the check of the shape.
   const published = {

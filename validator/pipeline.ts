@@ -7,7 +7,14 @@ import type { Prepare } from '../store/commit-together.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { type Arrival, type Charge, type Decision, decide, type Submission } from './decide.ts'
+import {
+  type Arrival,
+  type Charge,
+  completeServices,
+  type Decision,
+  decide,
+  type Submission,
+} from './decide.ts'
 import type { Dialects } from './dialect.ts'
 import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
@@ -251,10 +258,7 @@ function complete(
   const event = {
     ...decision.event,
     id,
-    services: decision.event.services.map((service, index) => {
-      const livestream = decision.livestreams[index]
-      return livestream ? { ...service, id: livestream.id } : service
-    }),
+    services: completeServices(decision.event.services, decision.livestreams),
   }
   const payload = Buffer.from(JSON.stringify(event))
   const { kind, time, livestreamIds } = decision

@@ -66,6 +66,29 @@ t.test('a large event does not go to any number of livestreams', async (t) => {
   t.match(decided(same), { outcome: 'published' }, 'the same livestream counts once')
 })
 
+t.test('an event does not grow without bounds while the hub completes it', async (t) => {
+  const externalId = `crid://example/${'x'.repeat(450)}`
+  const long = feedOf({ ...item(1), externalId })
+  const { externalId: _, type: _type, ...newer } = (playing(station).services as [Service])[0]
+  const outcomeOf = (event: object) =>
+    decide({ payload: encode(event), institutionId, allowedClasses: [] }, long, now)
+  const entries = (count: number) => Array(count).fill({ ...newer, id: station.id })
+  t.match(outcomeOf(playing(station, { services: entries(100) })), { outcome: 'published' })
+  t.match(outcomeOf(playing(station, { services: entries(1000) })), {
+    outcome: 'invalid',
+    errors: [{ path: '.', errorCode: 'payload.size', message: /expected at most 65536 bytes more/ }],
+  })
+  const numbers = (count: number) => {
+    const text = JSON.stringify(
+      data({ ...station, externalId }, { start: '2026-01-31T12:00:00Z', values: [] }),
+    )
+    const payload = Buffer.from(text.replace('"values":[]', `"values":[${Array(count).fill('1e15')}]`))
+    return decide({ payload, institutionId, allowedClasses: [] }, long, now)
+  }
+  t.match(numbers(5000), { outcome: 'published' })
+  t.match(numbers(9000), { outcome: 'invalid', errors: [{ path: '.', errorCode: 'payload.size' }] })
+})
+
 t.test('the livestreams come in the order of the services, one each', async (t) => {
   const [service] = playing(station).services as object[]
   const other = { ...service, externalId: 'crid://example/2' }

@@ -1,4 +1,4 @@
-import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/format.ts'
+import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn, maxUrnLength } from '../../event/format.ts'
 import { halfCharacter, halfCharacters, isRecord } from '../../event/json.ts'
 import { foldExternalId } from './external-id.ts'
 import type { Livestream } from './livestream.ts'
@@ -151,12 +151,14 @@ function readItem(item: unknown): Livestream {
   }
 }
 
+const urn = `URN of at most ${maxUrnLength} characters`
+
 /** Checks the fields that decide about ownership. The other fields are merely shown. */
 function whatIsWrong({ id, externalId, publisher, institution }: Livestream): string | undefined {
-  if (!isLivestreamUrn(id)) return 'id: expected a livestream URN'
+  if (!isLivestreamUrn(id)) return `id: expected a livestream ${urn}`
   if (externalId === '') return 'externalId: expected a string'
-  if (!isPublisherUrn(publisher.id)) return 'publisher.id: expected a publisher URN'
-  if (!isInstitutionUrn(institution.id)) return 'publisher.institution.id: expected an institution URN'
+  if (!isPublisherUrn(publisher.id)) return `publisher.id: expected a publisher ${urn}`
+  if (!isInstitutionUrn(institution.id)) return `publisher.institution.id: expected an institution ${urn}`
   return undefined
 }
 

@@ -56,20 +56,26 @@ t.test('a feed with anything wrong is refused whole, and the problem says where'
     ['{}', 'items: expected an array of livestreams'],
     [textOf({ 0: item(1) }), 'items: expected an array of livestreams'],
     [textOf([]), 'items: expected at least one livestream'],
-    [textOf([item(1), null]), 'items.1.id: expected a livestream URN'],
-    [textOf([item(1), []]), 'items.1.id: expected a livestream URN'],
-    [textOf([item(1, 1, { id: '1' })]), 'items.0.id: expected a livestream URN'],
-    [textOf([item(1, 1, { id: 'urn:org:publisher:1' })]), 'items.0.id: expected a livestream URN'],
+    [textOf([item(1), null]), 'items.1.id: expected a livestream URN of at most 200 characters'],
+    [textOf([item(1), []]), 'items.1.id: expected a livestream URN of at most 200 characters'],
+    [textOf([item(1, 1, { id: '1' })]), 'items.0.id: expected a livestream URN of at most 200 characters'],
+    [
+      textOf([item(1, 1, { id: 'urn:org:publisher:1' })]),
+      'items.0.id: expected a livestream URN of at most 200 characters',
+    ],
     [
       textOf([item(1, 1, { id: 'urn:org:permanent-livestream:a/b' })]),
-      'items.0.id: expected a livestream URN',
+      'items.0.id: expected a livestream URN of at most 200 characters',
     ],
     [textOf([{ ...item(1), externalId: 7 }]), 'items.0.externalId: expected a string'],
     [textOf([item(1, 1, { externalId: '' })]), 'items.0.externalId: expected a string'],
-    [textOf([{ ...item(1), publisher: undefined }]), 'items.0.publisher.id: expected a publisher URN'],
+    [
+      textOf([{ ...item(1), publisher: undefined }]),
+      'items.0.publisher.id: expected a publisher URN of at most 200 characters',
+    ],
     [
       textOf([item(1), { ...item(2), publisher: { ...publisher, institution: 'I1' } }]),
-      'items.1.publisher.institution.id: expected an institution URN',
+      'items.1.publisher.institution.id: expected an institution URN of at most 200 characters',
     ],
     [textOf([item(1), item(2), item(1)]), 'items.2.id: urn:org:permanent-livestream:1 is listed twice'],
   ]
