@@ -4,7 +4,8 @@ import t from 'tap'
 import { commandOf } from './root.ts'
 
 const passes = "import t from 'tap'; t.pass('the sun rises')"
-const isPlain = 'process.execArgv.length === 0 && !process.env.NODE_OPTIONS'
+// With Node 26, tap itself sets `--no-warnings` for processes that its test starts.
+const isPlain = 'process.execArgv.length === 0 && !/import|loader/.test(process.env.NODE_OPTIONS)'
 
 t.test('prints a line for each file that passes, and the totals', async (t) => {
   const folder = t.testdir({
