@@ -1,10 +1,9 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { projectFile, root } from '../test/root.ts'
+import { makeFolder } from './ending.ts'
 import type { Build } from './node.ts'
 
 const run = promisify(execFile)
@@ -14,8 +13,7 @@ const run = promisify(execFile)
  * are others than those installed here.
  */
 export async function buildCommit(revision: string): Promise<Build> {
-  const folder = mkdtempSync(join(tmpdir(), 'hub-before-'))
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const folder = makeFolder()
   const archive = join(folder, 'commit.tar')
   await run('git', ['archive', '--output', archive, '--end-of-options', revision], { cwd: root })
   await run('tar', ['-xf', archive, '-C', folder])

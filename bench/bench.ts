@@ -1,5 +1,6 @@
 import { type Arguments, readArguments, usageText } from './arguments.ts'
 import { buildCommit } from './before.ts'
+import { exitOnSignals } from './ending.ts'
 import type { Build } from './node.ts'
 import { machine, summarize, toTables, writePage } from './report.ts'
 
@@ -8,6 +9,7 @@ if ('problem' in asked) {
   process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
 }
+exitOnSignals()
 // stdout is for results only, so progress goes to stderr.
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)

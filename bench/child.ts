@@ -4,6 +4,7 @@ import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isCompiled } from '../test/root.ts'
 import type { FileCoverage } from './coverage.ts'
+import { endWithBench } from './ending.ts'
 
 /** The functions of a process that its parent process can call, by name (`answer.ts`). */
 export type Commands = Record<string, (args: never) => unknown>
@@ -39,6 +40,7 @@ export async function startChild<Asked extends Commands>(
     // JSON, the default, would turn Infinity into null.
     serialization: 'advanced',
   })
+  endWithBench(child)
   const ask = asker<Asked>(child)
   return {
     ask,

@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
@@ -12,6 +11,7 @@ import { compiledServer } from '../test/compiled-server.ts'
 import { root } from '../test/root.ts'
 import { shareSigningKey } from '../test/signing-key.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
+import { endWithBench, makeFolder } from './ending.ts'
 
 /** The V8 options of `npm start`. */
 export const v8Options = v8OptionsOf(root)
@@ -54,7 +54,7 @@ export async function startNode(
     server: await compiledServer(),
     project: root,
   }
-  const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
+  const home = makeFolder()
   const options = [...v8OptionsOf(project), ...(alone ? [] : askable), ...profiling('server')]
   const node = [runtime, ...options, server]
   const [program = '', ...args] = [...command, ...node]
@@ -73,6 +73,7 @@ export async function startNode(
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
+  endWithBench(child)
   if (!child.stdout) throw new Error('no output')
   let said = ''
   child.stderr?.on('data', (chunk) => {

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { compiledServer } from '../test/compiled-server.ts'
 import { playing, station } from '../test/events.ts'
 import type { FileCoverage } from './coverage.ts'
+import { exitOnSignals } from './ending.ts'
 import { startNode } from './node.ts'
 
 /*
@@ -25,6 +26,7 @@ interface TouchedFile {
   functions: string[]
 }
 
+exitOnSignals()
 const node = await startNode()
 try {
   const livestream = station()

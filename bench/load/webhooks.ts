@@ -1,11 +1,10 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { makeFolder } from '../ending.ts'
 
 export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
 
@@ -14,7 +13,7 @@ export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
  * `/error` answers 500, `/silent` never answers, port 1025 refuses connections.
  */
 export async function startWebhooks(arrived: (playlistItemId: string) => void) {
-  const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
+  const home = makeFolder()
   const tls = await ensureDevelopmentCertificates(home, [])
   const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) })
   server.keepAliveTimeout = 60_000

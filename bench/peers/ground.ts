@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { type Livestream, parseFeed } from '../../validator/feed/feed.ts'
+import { makeFolder } from '../ending.ts'
 
 export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
 /** Makes what all systems of a run share: directory, certificate, feed. `hosts`: further hosts of the certificate. */
 export async function prepareGround(livestreams = 60, hosts: readonly string[] = [], institutions = 10) {
-  const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
+  const directory = makeFolder()
   const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
   const feedPath = join(directory, 'feed.json')
   await writeFile(feedPath, JSON.stringify({ items: inventLivestreams(livestreams, institutions) }))

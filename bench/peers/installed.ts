@@ -5,6 +5,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from '../../test/free-port.ts'
 import { startChild, type Usage } from '../child.ts'
+import { endWithBench } from '../ending.ts'
 import type { Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
@@ -89,6 +90,7 @@ export async function startServer(command: string, args: string[], port: number)
     process.stderr.write(`  left out: ${command} is not installed\n`)
     return undefined
   }
+  endWithBench(child)
   const exited = once(child, 'exit')
   for (let tries = 0; !(await accepts(port)); tries++) {
     if (tries > 100 || child.exitCode !== null) throw new Error(`${command} does not start`)
