@@ -4,7 +4,6 @@ import { client } from './scenarios/client.ts'
 import { cold } from './scenarios/cold.ts'
 import { connect } from './scenarios/connect.ts'
 import { fanout } from './scenarios/fanout.ts'
-import { growth } from './scenarios/growth.ts'
 import { hazards } from './scenarios/hazards.ts'
 import { idle } from './scenarios/idle.ts'
 import { ingest } from './scenarios/ingest.ts'
@@ -18,7 +17,6 @@ import { retained } from './scenarios/retained.ts'
 import { scale } from './scenarios/scale.ts'
 import { sessions } from './scenarios/sessions.ts'
 import { slowDisk } from './scenarios/slow-disk.ts'
-import { slowReaders } from './scenarios/slow-readers.ts'
 import { start } from './scenarios/start.ts'
 import { streams } from './scenarios/streams.ts'
 import { targets } from './scenarios/targets.ts'
@@ -37,12 +35,10 @@ export const scenarios: Record<string, Scenario> = {
   connect,
   idle,
   retained,
-  growth,
   post,
   push,
   paused,
   targets,
-  'slow-readers': slowReaders,
   'slow-disk': slowDisk,
   sessions,
   start,

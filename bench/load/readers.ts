@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { OnReadOpts } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { percentile } from '../../telemetry/latency.ts'
@@ -22,17 +23,10 @@ const readStamp = createStampReader()
 let times = new Float64Array(0)
 let received = 0
 let countedFrom = 0
-let asking: { stop: () => void; done: Promise<void>; answered: () => number } | undefined
 
 export const commands = {
-  /** Opens `count` more streams. Resolves when all are ready. `reads`: false, to read nothing from then on. */
-  async open(of: {
-    address: Address
-    token: string
-    path: string
-    count: number
-    reads: boolean
-  }): Promise<void> {
+  /** Opens `count` more streams. Resolves when all are ready. */
+  async open(of: { address: Address; token: string; path: string; count: number }): Promise<void> {
     await paced(of.count, concurrency, async () => {
       streams.push(await openStream(of))
     })
@@ -45,9 +39,6 @@ export const commands = {
         .map((socket) => socket.destroyed || new Promise((done) => socket.once('close', done).destroy())),
     )
   },
-
-  /** Streams that the hub has not ended. */
-  left: (_: object): number => streams.filter((socket) => !socket.destroyed).length,
 
   begin({ room }: { room: number }): void {
     times = new Float64Array(room)
@@ -69,36 +60,37 @@ export const commands = {
   },
 
   /** Asks `count` times, over so many kept connections. Returns the time for all, and how many answers had no 200 or 304. */
-  async ask(of: Asking & { count: number }): Promise<{ ms: number; failed: number }> {
-    let left = of.count
+  async ask(of: Asking): Promise<{ ms: number; failed: number }> {
+    let [left, failed] = [of.count, 0]
+    const request = requestOf(of)
     const begun = performance.now()
-    const failed = await askOver(of, () => left-- > 0)
+    await Promise.all(
+      Array.from({ length: of.connections }, async () => {
+        const socket = connect({ ...tlsOf(of.address), ALPNProtocols: ['http/1.1'] })
+        socket.setNoDelay(true)
+        await once(socket, 'secureConnect')
+        const bytes: Buffer[] = []
+        let arrived = () => {}
+        socket.on('data', (piece: Buffer) => {
+          bytes.push(piece)
+          arrived()
+        })
+        while (left-- > 0) {
+          bytes.length = 0
+          socket.write(request)
+          let status: number | undefined
+          while (status === undefined) {
+            await new Promise<void>((resolve) => {
+              arrived = resolve
+            })
+            status = statusOfWhole(Buffer.concat(bytes))
+          }
+          if (status !== 200 && status !== 304) failed++
+        }
+        socket.destroy()
+      }),
+    )
     return { ms: performance.now() - begun, failed }
-  },
-
-  /** Asks so often in a second, until `stop`. */
-  async keepAsking(of: Asking & { rate: number }): Promise<void> {
-    const begun = performance.now()
-    let asked = 0
-    let isOver = false
-    const done = askOver(of, async () => {
-      const waitMs = begun + (asked++ * 1000) / of.rate - performance.now()
-      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
-      return !isOver
-    })
-    asking = {
-      stop: () => {
-        isOver = true
-      },
-      done: done.then(() => undefined),
-      answered: () => asked,
-    }
-  },
-
-  async stop(_: object): Promise<{ answered: number }> {
-    asking?.stop()
-    await asking?.done
-    return { answered: asking?.answered() ?? 0 }
   },
 }
 
@@ -108,44 +100,10 @@ interface Asking {
   address: Address
   token: string
   path: string
+  count: number
   connections: number
   /** A further header, such as If-None-Match. */
   header?: string
-}
-
-/** Each connection asks for as long as `goesOn`. Returns how many answers were neither 200 nor 304. */
-async function askOver(of: Asking, goesOn: () => boolean | Promise<boolean>): Promise<number> {
-  let failed = 0
-  const request = requestOf(of)
-  await Promise.all(
-    Array.from({ length: of.connections }, async () => {
-      const socket = connect({ ...tlsOf(of.address), ALPNProtocols: ['http/1.1'] })
-      socket.setNoDelay(true)
-      await new Promise<void>((resolve, reject) =>
-        socket.once('secureConnect', resolve).once('error', reject),
-      )
-      const bytes: Buffer[] = []
-      let arrived = () => {}
-      socket.on('data', (piece: Buffer) => {
-        bytes.push(piece)
-        arrived()
-      })
-      while (await goesOn()) {
-        bytes.length = 0
-        socket.write(request)
-        let status: number | undefined
-        while (status === undefined) {
-          await new Promise<void>((resolve) => {
-            arrived = resolve
-          })
-          status = statusOfWhole(Buffer.concat(bytes))
-        }
-        if (status !== 200 && status !== 304) failed++
-      }
-      socket.destroy()
-    }),
-  )
-  return failed
 }
 
 /** The status of an answer that has come as a whole. */
@@ -157,22 +115,14 @@ function statusOfWhole(bytes: Buffer): number | undefined {
   return bytes.length >= end + headEnd.length + length ? Number(head.split(' ', 2)[1]) : undefined
 }
 
-function openStream(of: {
-  address: Address
-  token: string
-  path: string
-  reads: boolean
-}): Promise<TLSSocket> {
+function openStream(of: { address: Address; token: string; path: string }): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const options: ConnectionOptions & { onread: OnReadOpts } = {
       ...tlsOf(of.address),
       onread: {
         buffer: shared,
         callback: (length) => {
-          if (shared.subarray(0, length).includes(ready)) {
-            if (!of.reads) socket.pause()
-            resolve(socket)
-          }
+          if (shared.subarray(0, length).includes(ready)) resolve(socket)
           count(length)
           return true
         },

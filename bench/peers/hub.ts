@@ -27,9 +27,8 @@ export async function startHubPeer(
     const request = { role: 'publisher', label: 'bench', institutions: [id] }
     publishers.push({ login: await node.ask<Login>('credentials.add', request), livestreams })
   }
-  const addSubscriber = () =>
-    node.ask<Login>('credentials.add', { role: 'subscriber', label: 'bench', filters: ['radio/#'] })
-  const subscriber = await addSubscriber()
+  const reading = { role: 'subscriber', label: 'bench', filters: ['radio/#'] }
+  const subscriber = await node.ask<Login>('credentials.add', reading)
   return {
     name: start.build ? 'before' : 'hub',
     httpsPort: node.httpsPort,
@@ -39,7 +38,6 @@ export async function startHubPeer(
     publishers,
     usage: node.usage,
     pids: [node.pid],
-    addCredential: addSubscriber,
     async sessions() {
       const { username } = subscriber
       return (await node.ask<{ sessions: number }>('credentials.show', { username })).sessions

@@ -17,8 +17,6 @@ export interface Peer {
   usage(of?: { collected: boolean }): Promise<Usage>
   /** Ids of the processes of the system. */
   pids: readonly number[]
-  /** Adds one more credential that no client uses. */
-  addCredential?: () => Promise<unknown>
   /** How many persistent sessions the subscribers have. */
   sessions?: () => Promise<number>
   /** How many PUBACKs of subscribers the system has read. */

@@ -59,10 +59,10 @@ export async function fanOut(
         }
         const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
           await deliver(act, { events: Math.ceil(rate / 2), rate, subscribers })
-          const { cpu, p50, p99, lost } = await deliver(act, { events, rate, subscribers })
+          const { cpu, p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
           const { name } = act.peer
           say(`${name}: run ${run}, ${subscribers} at QoS ${qos}: ${cpu.toFixed(1)} µs, p99 ${p99} ms`)
-          const figures = { cpu, p50, p99, lost }
+          const figures = { cpu, p50, p99, max, lost }
           return { case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`, system: name, run, figures }
         })
         samples.push(...runs)

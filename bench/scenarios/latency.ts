@@ -1,6 +1,7 @@
-import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
-import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage, type System } from '../stage.ts'
+import { warmUpEvents } from '../delivery.ts'
+import type { Scenario } from '../scenario.ts'
+import { chosen, type System } from '../stage.ts'
+import { fanOut } from './fanout.ts'
 
 const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes']
 
@@ -21,37 +22,5 @@ export const latency: Scenario = {
   compared: ['p50', 'p99'],
   peers,
 
-  async measure(options, asked, say) {
-    const rate = single(options, 'rate')
-    const events = Math.ceil(single(options, 'seconds') * rate)
-    const samples: Sample[] = []
-    await onStage(chosen(asked, peers), { apart: true }, async (acts) => {
-      for (const act of acts) await joinPublishers(act, 1)
-      await warmUp(acts, single(options, 'warm'))
-      let present = 0
-      for (const subscribers of list(options, 'subscribers')) {
-        for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
-        present = subscribers
-        for (const qos of list(options, 'qos')) {
-          for (const act of acts) {
-            await act.crowd.ask('change', { qos })
-            await deliver(act, { events: 50, rate: 50, subscribers })
-          }
-          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
-            const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
-            say(`${act.peer.name}: run ${run}, ${subscribers} at QoS ${qos}: p50 ${p50}, p99 ${p99} ms`)
-            const figures = { p50, p99, max, lost }
-            return {
-              case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`,
-              system: act.peer.name,
-              run,
-              figures,
-            }
-          })
-          samples.push(...runs)
-        }
-      }
-    })
-    return samples
-  },
+  measure: (options, asked, say) => fanOut(chosen(asked, peers), options, say),
 }

@@ -17,8 +17,8 @@ const firstIdle = 200
 export const streams: Scenario = {
   about:
     'Reading over plain HTTPS beside MQTT, on the same hub: CPU for each event and reader of `/stream` beside that for a ' +
-    'subscriber of `radio/#` at QoS 0, in turn; memory of an idle stream beside that of an idle MQTT connection; CPU for each ' +
-    'question of `now`; and 100 MQTT subscribers beside --slow streams that nobody reads and 500 questions in a second.',
+    'subscriber of `radio/#` at QoS 0, in turn; memory of an idle stream beside that of an idle MQTT connection; and CPU for ' +
+    'each question of `now`. `attacks --only slow-streams` has what streams do to others that nobody reads.',
   options: {
     seconds: [2],
     runs: [7],
@@ -26,7 +26,6 @@ export const streams: Scenario = {
     rate: [10],
     idle: [3000],
     asks: [20_000],
-    slow: [3000],
     warm: [warmUpEvents],
   },
   figures: {
@@ -45,13 +44,12 @@ export const streams: Scenario = {
     delivery: 'Each event goes to all readers.',
     idle: 'Nothing happens.',
     now: 'Questions of `now`, over 8 kept connections.',
-    slow: 'Streams that nobody reads.',
   },
 
   async measure(options, _asked, say, only) {
     const samples: Sample[] = []
     const isAsked = (part: string) => only.length === 0 || only.includes(part)
-    for (const [part, measure] of Object.entries({ delivery, idle, now, slow })) {
+    for (const [part, measure] of Object.entries({ delivery, idle, now })) {
       if (isAsked(part)) samples.push(...(await measure(options, say)))
     }
     return samples
@@ -104,7 +102,7 @@ function delivery(options: Options, say: (line: string) => void): Promise<Sample
     for (const count of list(options, 'readers')) {
       samples.push(
         ...(await alternately(ways, single(options, 'runs'), async (way, run) => {
-          if (way === 'streams') await readers.ask('open', { ...door, path: '/stream', count, reads: true })
+          if (way === 'streams') await readers.ask('open', { ...door, path: '/stream', count })
           else await enterCrowd(act, { count, qos: 0 })
           const measured = way === 'streams' ? toStreams : deliver
           const of = { rate, subscribers: count }
@@ -144,7 +142,7 @@ function idle(options: Options, say: (line: string) => void): Promise<Sample[]> 
     onStand(async ({ hub, act, readers, door }) => {
       const join = (count: number) =>
         way === 'streams'
-          ? readers.ask('open', { ...door, path: '/stream', count, reads: true })
+          ? readers.ask('open', { ...door, path: '/stream', count })
           : enterCrowd(act, { count, qos: 0 })
       await join(firstIdle)
       const before = await hub.usage({ collected: true })
@@ -174,36 +172,5 @@ function now(options: Options, say: (line: string) => void): Promise<Sample[]> {
       say(`${way}: run ${run}: ${asked.toFixed(0)} µs`)
       return { case: way, system: 'streams', run, figures: { asked, rate: (count / ms) * 1000 } }
     })
-  })
-}
-
-function slow(options: Options, say: (line: string) => void): Promise<Sample[]> {
-  const [count, rate, subscribers] = [single(options, 'slow'), single(options, 'rate'), 100]
-  return onStand(async ({ hub, act, readers, door }) => {
-    await warmUp([act], single(options, 'warm'))
-    const [livestream] = hub.publishers[0]?.livestreams ?? []
-    await enterCrowd(act, { count: subscribers, qos: 0 })
-    const asking = { ...door, path: `/livestreams/${livestream?.id}/now`, connections: 8, rate: 500 }
-    return alternately(
-      ['alone', 'beside slow streams'],
-      Math.min(3, single(options, 'runs')),
-      async (way, run) => {
-        if (way !== 'alone') {
-          await readers.ask('open', { ...door, path: '/stream', count, reads: false })
-          await readers.ask('keepAsking', asking)
-        }
-        await deliver(act, { events: 5 * rate, rate, subscribers })
-        const { p50, p99, lost } = await deliver(act, { events: 20 * rate, rate, subscribers })
-        const { bytes } = await hub.usage()
-        if (way !== 'alone') {
-          const { answered } = await readers.ask('stop', {})
-          const left = await readers.ask('left', {})
-          say(`${answered} questions, ${left} of ${count} streams left, ${Math.round(bytes / 1e6)} MB`)
-          await readers.ask('close', {})
-        }
-        say(`${way}: run ${run}: p99 ${p99} ms`)
-        return { case: way, system: 'MQTT, QoS 0', run, figures: { p50, p99, lost } }
-      },
-    )
   })
 }
