@@ -100,7 +100,7 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
         resolve(Buffer.concat(chunks).toString())
         sending.destroy()
       })
-      response.on('error', reject)
+      response.on('error', (error) => reject(new Unanswered(error.message)))
     })
     sending.setTimeout(timeoutMs, () => sending.destroy(tooLate()))
     sending.on('error', (error) => reject(sending.writableFinished ? new Unanswered(error.message) : error))

@@ -49,7 +49,7 @@ export async function send(
             bytes += chunk.length
             if (bytes > maxBytes) response.destroy(new Error(`the answer has more than ${maxBytes} bytes`))
           })
-          response.on('error', reject)
+          response.on('error', (error) => reject(new Unanswered(error.message)))
           response.on('end', () =>
             resolve({
               status: response.statusCode ?? 0,
