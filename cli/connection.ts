@@ -47,14 +47,15 @@ export async function readLines(
   }
 }
 
-/** Sends a command, and resolves with the stream of the answer. `close` ends the answer early. */
+/** Sends a command, and resolves with the stream of the answer. `signal` ends the request, `close` the answer. */
 export async function openLines(
   socketPath: string,
   command: string,
   who: string,
+  signal: AbortSignal,
 ): Promise<{ stream: IncomingMessage; close: () => void } | { error: CallFailure }> {
   try {
-    const stream = await ask(socketPath, command, { args: {}, who })
+    const stream = await ask(socketPath, command, { args: {}, who }, signal)
     stream.setTimeout(timeoutMs, () => stream.destroy(tooLate()))
     if (stream.statusCode === 200) return { stream, close: () => void stream.destroy() }
     return { error: failureOf(JSON.parse(await text(stream))) }
@@ -63,11 +64,16 @@ export async function openLines(
   }
 }
 
-function ask(socketPath: string, command: string, call: object): Promise<IncomingMessage> {
+function ask(
+  socketPath: string,
+  command: string,
+  call: object,
+  signal?: AbortSignal,
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
     const sending = request(
-      { socketPath, path: `/${command}`, method: 'POST', headers, agent: false },
+      { socketPath, path: `/${command}`, method: 'POST', headers, agent: false, ...(signal && { signal }) },
       resolve,
     )
     sending.on('error', reject)

@@ -79,11 +79,12 @@ export async function* linesOf(
 
 /**
  * Reads a file to its end, and returns what it says of itself. Throws `UnusableFile` for a damaged or cut file, another
- * format, no export, or records that contradict each other.
+ * format, no export, or records that contradict each other. `signal` ends it.
  */
-export async function checkFile(path: string): Promise<About> {
+export async function checkFile(path: string, signal?: AbortSignal): Promise<About> {
   const reading = readFile(path)
   for (;;) {
+    if (signal?.aborted) await reading.throw(signal.reason)
     const { done, value } = await reading.next()
     if (done) return value
   }

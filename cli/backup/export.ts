@@ -51,7 +51,8 @@ async function exportTo(named: string, place: Place): Promise<{ result: Exported
     await rm(draft, { force: true })
     const lines = place.stopped
       ? await linesOfStopped()
-      : await openLines(place.socketPath, 'export', place.who)
+      : await openLines(place.socketPath, 'export', place.who, ended.signal)
+    ended.signal.throwIfAborted()
     if ('error' in lines) return lines
     try {
       const written = createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true })
@@ -61,7 +62,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: Exported
     } finally {
       await lines.close()
     }
-    const { records, sha256, at, release, from } = await checkFile(draft)
+    const { records, sha256, at, release, from } = await checkFile(draft, ended.signal)
     const { size: bytes } = await stat(draft)
     ended.signal.throwIfAborted()
     await rename(draft, file)
@@ -70,7 +71,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: Exported
     return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
-    return failureOf('export', error)
+    return failureOf('export', ended.signal.reason ?? error)
   }
 }
 

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { chmod, copyFile, lchown, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
@@ -221,11 +222,11 @@ t.test('hubctl export', async (t) => {
     .toString()
     .split(/(?<=\n)/)
   const steps = new EventEmitter()
-  let isStalled = false
+  let stalls: 'never' | 'at once' | 'behind its beginning' = 'never'
   const node = createServer((_request, response) => {
-    response.write(header)
-    if (isStalled) steps.emit('stalled')
-    else response.end(rest.join(''))
+    if (stalls !== 'at once') response.write(header)
+    if (stalls === 'never') response.end(rest.join(''))
+    else steps.emit('stalled')
   })
   await once(node.listen(socket), 'listening')
   t.teardown(() => node.close())
@@ -271,16 +272,26 @@ t.test('hubctl export', async (t) => {
   })
 
   t.test('that is interrupted leaves no draft, which would hold keys', async (t) => {
-    isStalled = true
     const file = join(dir, 'interrupted')
     const [program = '', ...entry] = hubctlCommand
-    const exporting = spawn(program, [...entry, '--socket', socket, 'export', file], { stdio: 'ignore' })
-    await once(steps, 'stalled')
-    while (!existsSync(`${file}.part`)) await nextTurn()
-    exporting.kill('SIGINT')
-    t.same(await once(exporting, 'close'), [1, null])
-    t.notOk(existsSync(`${file}.part`))
-    t.notOk(existsSync(file))
+    for (stalls of ['at once', 'behind its beginning'] as const) {
+      const exporting = spawn(program, [...entry, '--socket', socket, 'export', file])
+      const said = text(exporting.stderr)
+      await once(steps, 'stalled')
+      while (stalls !== 'at once' && !existsSync(`${file}.part`)) await nextTurn()
+      exporting.kill('SIGINT')
+      t.same(await once(exporting, 'close'), [1, null])
+      t.equal(await said, 'hubctl: nothing was exported: ended by SIGINT\n')
+      t.notOk(existsSync(`${file}.part`))
+      t.notOk(existsSync(file))
+    }
+  })
+
+  t.test('that is interrupted while the file is checked ends as well', async (t) => {
+    const ended = new AbortController()
+    const checked = checkFile(await writeExport(t, records), ended.signal)
+    ended.abort(new Error('ended by SIGINT'))
+    await t.rejects(checked, { message: 'ended by SIGINT' })
   })
 })
 
