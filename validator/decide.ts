@@ -77,20 +77,24 @@ export function checkTotalSize(payload: Buffer, count: number): ErrorItem[] {
   return [errorItem('payload.size', '.services', detail)]
 }
 
-/** Maximum bytes that an event gains on its way out: completed services, and numbers that JSON.stringify writes longer. */
-const maxGainedBytes = 64 * 1024
-/** An event this small cannot gain as much: its services become some six times as long, its numbers four times. */
-const smallBytes = maxGainedBytes / 8
+/** Largest event on its way out, bytes: with completed services, and numbers that JSON.stringify writes longer. */
+const maxOutgoingBytes = maxPayloadBytes + 64 * 1024
+/** A payload this small cannot become so large: its services become some six times as long, its numbers four times. */
+const smallBytes = maxOutgoingBytes / 8
 
 /**
- * Checks how much longer than its payload an event becomes. Otherwise short names of livestreams with long ids and
- * external ids would lead around the limits of `checkTotalSize`. `services` makes those of the event, completed.
+ * Checks how large an event becomes: short names of livestreams may have long ids and external ids. `services` makes
+ * those of the event, completed.
  */
-export function checkGain(payload: Buffer, event: HubEvent, services: () => readonly Service[]): ErrorItem[] {
+export function checkOutgoingSize(
+  payload: Buffer,
+  event: HubEvent,
+  services: () => readonly Service[],
+): ErrorItem[] {
   if (payload.length <= smallBytes) return []
-  const gained = Buffer.byteLength(JSON.stringify({ ...event, services: services() })) - payload.length
-  if (gained <= maxGainedBytes) return []
-  const detail = `${payload.length} bytes become ${payload.length + gained} with completed services and written-out numbers, expected at most ${maxGainedBytes} bytes more`
+  const bytes = Buffer.byteLength(JSON.stringify({ ...event, services: services() }))
+  if (bytes <= maxOutgoingBytes) return []
+  const detail = `${payload.length} bytes become ${bytes} with completed services and written-out numbers, expected at most ${maxOutgoingBytes}`
   return [errorItem('payload.size', '.', detail)]
 }
 
@@ -138,7 +142,7 @@ export function decide(
   const livestreamIds = [...new Set(livestreams.map(({ id }) => id))]
   const { event, kind, time, expires } = shape
   errors.push(...checkTotalSize(payload, livestreamIds.length))
-  errors.push(...checkGain(payload, event, () => completeServices(event.services, livestreams)))
+  errors.push(...checkOutgoingSize(payload, event, () => completeServices(event.services, livestreams)))
   if (errors.length > 0) return refused(errors, read)
   const { warnings, creator, isCompletedFromFeed } = read
   // Names each field: fields behind a spread took as long as the check of the shape.

@@ -1,7 +1,7 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { checkShape } from '../event/shape.ts'
-import { checkGain, checkTotalSize, maxPayloadBytes } from './decide.ts'
+import { checkOutgoingSize, checkTotalSize, maxPayloadBytes } from './decide.ts'
 import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
@@ -55,7 +55,7 @@ export function judgeRequest(
   const judged = judge(event.services, institutionId, by, topics)
   const tooMuch = [
     ...checkTotalSize(payload, judged.ids.size),
-    ...checkGain(payload, event, () => judged.completed),
+    ...checkOutgoingSize(payload, event, () => judged.completed),
   ]
   const named = new Set(event.services.map(({ type, externalId }) => `${type} ${externalId}`)).size
   if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: named }

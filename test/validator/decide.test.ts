@@ -73,19 +73,20 @@ t.test('an event does not grow without bounds while the hub completes it', async
   const outcomeOf = (event: object) =>
     decide({ payload: encode(event), institutionId, allowedClasses: [] }, long, now)
   const entries = (count: number) => Array(count).fill({ ...newer, id: station.id })
-  t.match(outcomeOf(playing(station, { services: entries(100) })), { outcome: 'published' })
-  t.match(outcomeOf(playing(station, { services: entries(1000) })), {
+  const text = (count: number) => 'x'.repeat(count)
+  t.match(outcomeOf(playing(station, { services: entries(600) })), { outcome: 'published' })
+  t.match(outcomeOf(playing(station, { services: entries(600), title: text(200_000) })), {
     outcome: 'invalid',
-    errors: [{ path: '.', errorCode: 'payload.size', message: /expected at most 65536 bytes more/ }],
+    errors: [{ path: '.', errorCode: 'payload.size', message: /expected at most 475136$/ }],
   })
+  const written = JSON.stringify(
+    data({ ...station, externalId }, { start: '2026-01-31T12:00:00Z', values: [text(330_000)] }),
+  )
   const numbers = (count: number) => {
-    const text = JSON.stringify(
-      data({ ...station, externalId }, { start: '2026-01-31T12:00:00Z', values: [] }),
-    )
-    const payload = Buffer.from(text.replace('"values":[]', `"values":[${Array(count).fill('1e15')}]`))
+    const payload = Buffer.from(written.replace(/"\]/, `"${',1e15'.repeat(count)}]`))
     return decide({ payload, institutionId, allowedClasses: [] }, long, now)
   }
-  t.match(numbers(5000), { outcome: 'published' })
+  t.match(numbers(8000), { outcome: 'published' })
   t.match(numbers(9000), { outcome: 'invalid', errors: [{ path: '.', errorCode: 'payload.size' }] })
 })
 
