@@ -29,6 +29,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
+import { keptByNobody } from './caching.ts'
 import { crossOriginHeaders } from './cross-origin.ts'
 import { streamBusy } from './event-stream.ts'
 import { clientOf } from './forwarded.ts'
@@ -154,6 +155,7 @@ export async function listenHttps(parts: {
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
     exchange.on('close', underWay.end)
     reply.headers(security)
+    reply.headers(keptByNobody)
     reply.header('x-request-id', request.id)
     const { crossOrigin, isStream } = request.routeOptions.config
     // Before the first refusal: a page of another origin reads nothing of an answer without them, not even its status.

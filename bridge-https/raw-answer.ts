@@ -30,6 +30,7 @@ export function createRawAnswer(requestAnswered: RequestLog) {
       `X-Request-Id: ${reqId}`,
       "Content-Security-Policy: default-src 'none'",
       'X-Content-Type-Options: nosniff',
+      'Cache-Control: no-store',
       'Connection: close',
       '',
       body,

@@ -1,4 +1,5 @@
 import type { SigningKeys } from '../../certs/signing-keys.ts'
+import { keptByAll } from '../caching.ts'
 import { answerKept, type Kept, notModified } from '../kept.ts'
 import { linkPage, linkScript } from '../link-page.ts'
 import type { Route } from '../routes/route.ts'
@@ -40,7 +41,7 @@ export function descriptionRoutes(parts: {
       handle: () => ({
         status: 200,
         body: keys.jwks(),
-        headers: { 'cache-control': `public, max-age=${keys.maxAge}` },
+        headers: keptByAll(keys.maxAge),
       }),
     },
     {

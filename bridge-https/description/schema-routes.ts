@@ -1,5 +1,6 @@
 import { eventSchemas } from '../../event/kind.ts'
 import { refuse } from '../answer.ts'
+import { keptByAll } from '../caching.ts'
 import type { Route } from '../routes/route.ts'
 import { components } from './openapi.ts'
 import { receivedSchemas } from './received-schemas.ts'
@@ -31,7 +32,7 @@ export function schemaRoutes({ publicUrl }: { publicUrl: () => string }): Route[
         return {
           status: 200,
           body: Buffer.from(JSON.stringify(document)),
-          headers: { 'content-type': 'application/schema+json', 'cache-control': 'public, max-age=300' },
+          headers: { 'content-type': 'application/schema+json', ...keptByAll(300) },
         }
       },
     },

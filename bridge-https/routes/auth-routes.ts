@@ -124,7 +124,7 @@ export function authRoutes(parts: AuthParts): Route[] {
       user: { user_id: userId, email, email_verified: emailVerified, institution: institutionId },
       trace: null,
     }
-    return { status: 200, body, headers: { 'cache-control': 'no-store' } }
+    return { status: 200, body }
   }
 }
 

@@ -27,9 +27,7 @@ export async function commandAnswer(
 
   async function told(): Promise<Answer> {
     if ('result' in performed) {
-      const { headers, ...answer } = jsonText(await jsonInTurns(bodyOf(performed.result)))
-      // The answer may hold a password or a link that is shown only once.
-      return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
+      return jsonText(await jsonInTurns(bodyOf(performed.result)))
     }
     const { code, message } = performed.error
     return refuse(code === 'refused' ? statusOf(performed.error) : 500, undefined, message)

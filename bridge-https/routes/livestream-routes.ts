@@ -66,7 +66,7 @@ export function livestreamRoutes(parts: {
           id,
           since: new Date(since).toISOString(),
         }))
-        return { status: 200, body: { livestreams, trace: null }, headers: { 'cache-control': 'no-store' } }
+        return { status: 200, body: { livestreams, trace: null } }
       },
     },
   ]

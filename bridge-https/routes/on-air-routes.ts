@@ -5,6 +5,7 @@ import type { OnAir } from '../../on-air/on-air.ts'
 import { viewOf } from '../../on-air/view.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
+import { keptByAll } from '../caching.ts'
 import { LivestreamNow, LivestreamsNow, PlayedAt } from '../description/on-air-schemas.ts'
 import { answerKept, type Kept, keepText, notModified } from '../kept.ts'
 import type { EventRate } from './event-routes.ts'
@@ -171,7 +172,7 @@ export function onAirRoutes(parts: OnAirParts): GuardedRoute[] {
       headers: {
         ...(answer.status === 200 && { 'content-type': 'application/json; charset=utf-8' }),
         ...answer.headers,
-        'cache-control': `${isForAll ? 'public' : 'private'}, max-age=1`,
+        ...(isForAll ? keptByAll(1) : { 'cache-control': 'private, max-age=1' }),
       },
     }
   }

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Answer, refuse } from '../answer.ts'
+import { keptByAll } from '../caching.ts'
 import { answerKept, type Kept, keepText, notModified } from '../kept.ts'
 import { websocketPath } from '../request.ts'
 import type { Call, Route } from './route.ts'
@@ -98,7 +99,7 @@ function createEmbed({ webFiles }: PageParts) {
         ...headers,
         // Weak: the same for each encoding (RFC 9110 §8.8.3.3).
         etag: `W/${kept.tag}`,
-        'cache-control': 'public, max-age=300',
+        ...keptByAll(300),
         // That of the file, also of a 304: browsers take its headers over.
         'content-type': 'application/javascript; charset=utf-8',
         // Any page may load it, also with `crossorigin` or below Cross-Origin-Embedder-Policy.

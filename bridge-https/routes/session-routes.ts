@@ -153,7 +153,7 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
     if ('error' in made) return refuse(400, [httpsError('credential.filters', made.error)])
     const { username, password, filters, expiresAt } = made
     const url = `${publicUrl().replace(/^https/, 'wss')}${websocketPath}`
-    return { ...unstored, status: 200, body: { username, password, url, filters, expiresAt } }
+    return { status: 200, body: { username, password, url, filters, expiresAt } }
   }
 }
 
@@ -228,11 +228,9 @@ async function session(tokens: AuthParts['tokens'], user: KnownUser): Promise<An
   return withCookie(answer, refreshToken, lifetimes.refresh)
 }
 
-const unstored = { headers: { 'cache-control': 'no-store' } }
-
 function withCookie(answer: Answer, value: string, seconds: number): Answer {
   const cookie = `${cookieName}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`
-  return { ...answer, headers: { ...unstored.headers, 'set-cookie': cookie } }
+  return { ...answer, headers: { 'set-cookie': cookie } }
 }
 
 function cookieOf(header: Call['header']): string | undefined {

@@ -189,7 +189,7 @@ export function subscriptionRoutes(parts: {
             await note(name, { institutionId, livestreamId: topicId })
             return subscriptions.addSecret(name)
           })
-          if (made) return { status: 200, body: made, headers: { 'cache-control': 'no-store' } }
+          if (made) return { status: 200, body: made }
           // Meanwhile another user made one, or removed the subscription.
           const changed = subscriptions.get(institutionId, name)
           return changed && whyNoSecret(changed, call.at)
