@@ -101,15 +101,14 @@ export function createPublishing(parts: {
 
   /** Accepts a packet once: a repetition gets the outcome of the first. */
   async function acceptQos2(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
-    const { packetId } = publish
-    const before = incoming.find(session, packetId)
+    const before = incoming.find(session, publish)
     if (before !== undefined) return before
     if (!incoming.hasRoom(session)) {
       client.connection.cut('protocol', `${incoming.window} QoS 2 messages not released`)
       return false
     }
-    const accepted = acceptPublish(session, publish, incoming.changes(session, packetId))
-    return incoming.add(session, packetId, accepted)
+    const accepted = acceptPublish(session, publish, incoming.changes(session, publish))
+    return incoming.add(session, publish, accepted)
   }
 
   function acceptPublish(

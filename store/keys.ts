@@ -460,11 +460,12 @@ export const storeKeys = {
     value: json(object({ node: text, permission: text, version: number })),
   }),
   incoming: family('incoming/{clientId}/{packetId}', {
-    holds: 'a packet identifier of a QoS 2 message of the client, until PUBREL',
+    holds:
+      'a packet identifier of a QoS 2 message of the client, until PUBREL, and what identifies its content',
     owner: 'broker/session',
     isReadAtStart: false,
     key: { form: /^[^/]+\/\d{1,5}$/, expected: 'a name and a packet identifier', isEncoded: true },
-    value: matching(/^\d+(\.\d+)?$/, 'a number'),
+    value: matching(/^\d+(\.\d+)?( [0-9a-f]{16})?$/, 'a number, and the digest of a message'),
   }),
   outgoing: family('outgoing/{clientId}/{position}', {
     holds: 'a QoS 2 message to the client, until PUBCOMP; with `/released` behind it, that it is released',

@@ -5,6 +5,7 @@ import type { Clients } from '../connection/client.ts'
 import type { CleanSession, CleanSessions } from '../session/clean-sessions.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
+import { underway } from '../session/session.ts'
 import { PermissionsDiffer } from './claim.ts'
 
 /** Asks another node to end the older connection of a client id. `permission`: that of the client that logs in now. */
@@ -31,7 +32,7 @@ export function createTakeOver(parts: {
     const session = local.connected(clientId)
     // The asking node may not know this client and its permissions yet (design.md §5).
     if (session && session.permission !== permission) return 'foreign'
-    const processing = [...(session?.receiving?.processing.values() ?? [])]
+    const processing = session ? underway(session) : []
     await takeOverHere(clientId)
     // This node answers only when the QoS 2 messages under way are settled. If the client repeats such a message, the
     // asking node must find it stored.

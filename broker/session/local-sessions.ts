@@ -1,6 +1,6 @@
 import type { Bridges } from '../fanout/bridges.ts'
 import type { HubTime } from '../hub-time.ts'
-import type { Session } from './session.ts'
+import { type Session, underway } from './session.ts'
 import type { Routes } from './subscriptions.ts'
 
 export type LocalSessions = ReturnType<typeof createLocalSessions>
@@ -90,7 +90,7 @@ export function createLocalSessions(routes: Routes, bridges: Bridges, hubTime: H
     const { receiving } = session
     if (!receiving || receiving.processing.size === 0) return
     storingIncoming.set(session.clientId, session)
-    await Promise.allSettled(receiving.processing.values())
+    await Promise.allSettled(underway(session))
     if (storingIncoming.get(session.clientId) === session) storingIncoming.delete(session.clientId)
   }
 }

@@ -123,8 +123,9 @@ export function createReturning(parts: {
   async function readIncoming(session: Session): Promise<void> {
     const prefix = incomingPrefix(session.clientId)
     for await (const [key, value] of store.range(prefix)) {
-      if (value.toString() === String(session.createdAt))
-        receivingOf(session).incoming.add(Number(key.slice(prefix.length)))
+      const [createdAt, digest = ''] = value.toString().split(' ')
+      if (createdAt === String(session.createdAt))
+        receivingOf(session).incoming.set(Number(key.slice(prefix.length)), digest)
     }
   }
 

@@ -92,16 +92,16 @@ export function clientIdOf(key: string): string {
 }
 
 /**
- * Prefix of the received QoS 2 packet identifiers of a client. Each value is `createdAt` of the session: a later
- * session ignores the entry.
+ * Prefix of the received QoS 2 packet identifiers of a client. Each value is `createdAt` of the session, because a later
+ * session ignores the entry, and the digest of the message, which earlier releases did not store.
  */
 export function incomingPrefix(clientId: string): string {
   return `${storeKeys.incoming.prefix}${encodeURIComponent(clientId)}/`
 }
 
 /** Returns the change that stores a received QoS 2 packet identifier, until PUBREL [MQTT-4.3.3-2]. */
-export function incomingChange({ clientId, createdAt }: Session, packetId: number): Change {
-  return { put: incomingPrefix(clientId) + packetId, value: String(createdAt) }
+export function incomingChange({ clientId, createdAt }: Session, packetId: number, digest: string): Change {
+  return { put: incomingPrefix(clientId) + packetId, value: `${createdAt} ${digest}` }
 }
 
 type Version = Pick<SessionRecord, 'version'>

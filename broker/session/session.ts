@@ -92,16 +92,21 @@ export interface SessionBounds {
 
 /** The QoS 2 messages that a client has sent, by packet identifier. */
 interface Receiving {
-  /** Those that wait for PUBREL. */
-  readonly incoming: Set<number>
+  /** The digests of those that wait for PUBREL. Empty: the digest is not known. */
+  readonly incoming: Map<number, string>
   /** Those that this node is storing. A repetition after a reconnect must not be stored as a second message. */
-  readonly processing: Map<number, Promise<boolean>>
+  readonly processing: Map<number, { digest: string; accepted: Promise<boolean> }>
 }
 
 /** What a session keeps of the QoS 2 messages of its client. Most clients never send one. */
 export function receivingOf(session: Session): Receiving {
-  session.receiving ??= { incoming: new Set(), processing: new Map() }
+  session.receiving ??= { incoming: new Map(), processing: new Map() }
   return session.receiving
+}
+
+/** Whether each QoS 2 message is accepted that this node is storing. */
+export function underway({ receiving }: Session): Promise<boolean>[] {
+  return [...(receiving?.processing.values() ?? [])].map(({ accepted }) => accepted)
 }
 
 /** Tests set smaller numbers, to reach these bounds with fewer messages. */

@@ -174,6 +174,35 @@ t.test('a QoS 2 retransmission is processed once, until PUBREL frees the identif
   t.same(payloads, ['a', 'another', 'a', 'another'])
 })
 
+t.test('a QoS 2 identifier of a client that forgot its messages does not hide another message', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const subscriber = await subscribed(t, broker.port, 'a', 0)
+  const comesBack = async () => {
+    const client = await rawClient(t, broker.port)
+    await client.connect({ clientId: 'playout', clean: false })
+    return client
+  }
+  const killed = await comesBack()
+  killed.send(publish('a', 2, 1, { payload: 'before' }))
+  await killed.next('pubrec')
+  killed.socket.destroy()
+  const client = await comesBack()
+  const send = async (payload: string, nth: number) => {
+    client.send(publish('a', 2, 1, { payload }))
+    await client.next('pubrec', nth)
+  }
+  await send('after', 0)
+  await send('after', 1)
+  client.send({ cmd: 'pubrel', messageId: 1 })
+  await client.next('pubcomp')
+  await subscriber.settled()
+  t.same(
+    subscriber.packets.flatMap((packet) => (packet.cmd === 'publish' ? [`${packet.payload}`] : [])),
+    ['before', 'after'],
+  )
+})
+
 t.test(
   'a publish that cannot be stored is not acknowledged, and its QoS 2 retransmission is processed',
   async (t) => {

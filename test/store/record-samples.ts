@@ -215,6 +215,7 @@ export const samples: readonly Sample[] = [
     },
   },
   { key: 'incoming/car/7', before: '1' },
+  { key: 'incoming/car/8', before: '1 0123456789abcdef' },
   {
     key: 'outgoing/car/0000000000000001',
     json: { topic, queue, retain: false, session: 1 },
