@@ -79,8 +79,9 @@ export function checkTotalSize(payload: Buffer, count: number): ErrorItem[] {
 
 /** Largest event on its way out, bytes: with completed services, and numbers that JSON.stringify writes longer. */
 const maxOutgoingBytes = maxPayloadBytes + 64 * 1024
-/** A payload this small cannot become so large: its services become some six times as long, its numbers four times. */
-const smallBytes = maxOutgoingBytes / 8
+/** A payload this small with so few services does not become so large: numbers become at most four times as long. */
+const smallBytes = 64 * 1024
+const fewServices = 50
 
 /**
  * Checks how large an event becomes: short names of livestreams may have long ids and external ids. `services` makes
@@ -91,7 +92,7 @@ export function checkOutgoingSize(
   event: HubEvent,
   services: () => readonly Service[],
 ): ErrorItem[] {
-  if (payload.length <= smallBytes) return []
+  if (payload.length <= smallBytes && event.services.length <= fewServices) return []
   const bytes = Buffer.byteLength(JSON.stringify({ ...event, services: services() }))
   if (bytes <= maxOutgoingBytes) return []
   const detail = `${payload.length} bytes become ${bytes} with completed services and written-out numbers, expected at most ${maxOutgoingBytes}`
