@@ -13,13 +13,16 @@ import { root } from './root.ts'
 
 const output = join(root, '.compiled')
 
-/** Programs that tests start as separate processes, besides the node. */
+/** Programs that tests start as separate processes, besides the node, and what such a process imports by `moduleOf`. */
 const programs = [
   'test/run.ts',
   'test/test-hub-program.ts',
   'test/store/writer.ts',
   'test/soak/nodes/crowd.ts',
   'test/uncaught-errors.ts',
+  'certs/development.ts',
+  'client/outbox.ts',
+  'telemetry/log.ts',
   'test/validator/feed/read-feed.ts',
   'bench/bench.ts',
   'bench/touched.ts',

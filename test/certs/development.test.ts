@@ -6,11 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
-import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
-import { projectFile } from '../root.ts'
+import { evaluate, moduleOf } from '../root.ts'
 
 const run = promisify(execFile)
 const day = 24 * 3600 * 1000
@@ -63,11 +62,12 @@ t.test('a certificate that cannot be written leaves no draft behind', async (t) 
   const before = await readAll(dir)
   // `ulimit -f 0` below lets the process make new files, but write no byte into them.
   const late = `new Date(Date.now() + ${368 * day})`
-  const script = `import { ensureDevelopmentCertificates } from ${JSON.stringify(moduleUrl)}
+  const script = `import { ensureDevelopmentCertificates } from ${moduleOf('certs/development.ts')}
     await ensureDevelopmentCertificates(${JSON.stringify(dir)}, [], ${late})`
-  const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', script]
   const env = { ...process.env, TSX_DISABLE_CACHE: '1' } // `ulimit` would also cut short the files of the cache of tsx
-  await t.rejects(run('sh', ['-c', 'ulimit -f 0; exec "$@"', 'sh', ...node], { env }), { message: /EFBIG/ })
+  await t.rejects(run('sh', ['-c', 'ulimit -f 0; exec "$@"', 'sh', ...evaluate, script], { env }), {
+    message: /EFBIG/,
+  })
   t.strictSame((await readdir(dir)).sort(), ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem'])
   t.strictSame(await readAll(dir), before)
 })
@@ -185,9 +185,10 @@ t.test("somebody's own certificate is never overwritten", async (t) => {
 
 t.test('many at once agree', async (t) => {
   const dir = t.testdir()
-  const script = `import { ensureDevelopmentCertificates } from ${JSON.stringify(moduleUrl)}
+  const script = `import { ensureDevelopmentCertificates } from ${moduleOf('certs/development.ts')}
     await Promise.all([1, 2, 3].map(() => ensureDevelopmentCertificates(${JSON.stringify(dir)})))`
-  const other = () => run(process.execPath, ['--import=tsx', '--input-type=module', '--eval', script])
+  const [node, ...args] = evaluate
+  const other = () => run(node, [...args, script])
   const [files] = await Promise.all([
     ensureDevelopmentCertificates(dir),
     ensureDevelopmentCertificates(dir),
@@ -201,8 +202,6 @@ t.test('many at once agree', async (t) => {
   t.strictSame(await readAll(dir), before, 'nothing was left to repair')
   t.ok(cert.verify(new X509Certificate(await readFile(files.ca)).publicKey))
 })
-
-const moduleUrl = pathToFileURL(projectFile('certs/development.ts')).href
 
 async function make(t: Test, hosts: string[] = [], now?: Date) {
   const dir = t.testdir()

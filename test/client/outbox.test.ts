@@ -16,7 +16,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { openOutbox } from '../../client/outbox.ts'
-import { projectFile, root } from '../root.ts'
+import { evaluate, moduleOf, projectFile, root } from '../root.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 
 const event = (number: number) => JSON.stringify({ event: 'de.org.hub.v1.radio.data', number })
@@ -286,7 +286,7 @@ t.test('on a full disk, what the last process left is there, and new events are 
   // A process that may write no file of more than 8 kB: for it, that is the same as a full disk.
   const program = `
     import { execFileSync } from 'node:child_process'
-    import { openOutbox } from ${JSON.stringify(pathToFileURL(projectFile('client/outbox.ts')).href)}
+    import { openOutbox } from ${moduleOf('client/outbox.ts')}
     process.on('SIGXFSZ', () => {})
     const mayWrite = (bytes) => execFileSync('prlimit', ['--pid', process.pid, '--fsize=' + bytes + ':unlimited'])
     mayWrite('8192')
@@ -298,9 +298,8 @@ t.test('on a full disk, what the last process left is there, and new events are 
     await outbox.add(${JSON.stringify(event(3))}).synced
     await outbox.close()
     console.log(JSON.stringify({ restored: outbox.restored.length, code, message }))`
-  const told = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
-    cwd: root,
-  })
+  const [node, ...args] = evaluate
+  const told = execFileSync(node, [...args, program])
   t.match(JSON.parse(`${told}`), { restored: 1, code: 'outbox.unusable', message: /EFBIG/ })
   const again = openOutbox(path)
   t.teardown(() => again.close())
@@ -313,15 +312,13 @@ t.test('on a full disk, what the last process left is there, and new events are 
 /** Another process that has the outbox, with one event in it. */
 async function holdElsewhere(t: Test, path: string) {
   const program = `
-    import { openOutbox } from ${JSON.stringify(pathToFileURL(projectFile('client/outbox.ts')).href)}
+    import { openOutbox } from ${moduleOf('client/outbox.ts')}
     const outbox = openOutbox(${JSON.stringify(path)})
     await outbox.add('{"event":"kept"}').synced
     console.log('held')
     setInterval(() => {}, 1000)`
-  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
-    cwd: root,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const [node, ...args] = evaluate
+  const child = spawn(node, [...args, program], { stdio: ['ignore', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
   await once(child.stdout, 'data')
   return child

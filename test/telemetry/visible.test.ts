@@ -1,9 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import { createPrinter } from '../../cli/print.ts'
 import { legibleJson, visible, visibleJson } from '../../telemetry/visible.ts'
-import { projectFile } from '../root.ts'
+import { evaluate, moduleOf } from '../root.ts'
 
 /** Texts of a client, one for each kind of character that a terminal acts upon or hides. */
 const hostile: [name: string, text: string, shown: string][] = [
@@ -45,20 +44,19 @@ t.test('a line of JSON for people reads as in hubctl', async (t) => {
 })
 
 t.test('the log of a node', async (t) => {
-  const log = JSON.stringify(pathToFileURL(projectFile('telemetry/log.ts')).href)
   const clientId = hostile.map(([, text]) => text).join(' ')
   const logged = (
     isTty: boolean,
     write = 'log.warn({ clientId, err: new Error(clientId), nested: { [clientId]: [clientId] } }, clientId)',
   ) => {
     const code = `process.stdout.isTTY = ${isTty}
-      const { createLog } = await import(${log})
+      const { createLog } = await import(${moduleOf('telemetry/log.ts')})
       const clientId = ${JSON.stringify(clientId)}
       const log = createLog('info')
       ${write}`
-    const args = ['--import=tsx', '--input-type=module', '-e', code]
-    return spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } })
-      .stdout
+    const [node, ...args] = evaluate
+    const env = { ...process.env, NO_COLOR: '1' }
+    return spawnSync(node, [...args, code], { encoding: 'utf8', env }).stdout
   }
 
   t.test('in JSON has nothing that a terminal acts upon, and the value as it was', async (t) => {
@@ -74,10 +72,12 @@ t.test('the log of a node', async (t) => {
     for (const [, , shown] of hostile.filter(([name]) => name !== 'line ends')) t.match(text, shown)
   })
   t.test('on a terminal goes on after a line that cannot be printed', async (t) => {
-    for (const name of ['constructor', 'hasOwnProperty', 'valueOf']) {
-      const text = logged(true, `log.info({ '${name}': 1 }, 'of a driver')\nlog.info('the next')`)
-      t.match(text, /"of a driver"/, `${name}: as it is`)
-      t.match(text, /INFO: the next/, name)
+    const names = ['constructor', 'hasOwnProperty', 'valueOf']
+    const lines = names.map((name) => `log.info({ '${name}': 1 }, 'of ${name}')\nlog.info('after ${name}')`)
+    const text = logged(true, lines.join('\n'))
+    for (const name of names) {
+      t.match(text, `"of ${name}"`, 'as it is')
+      t.match(text, `INFO: after ${name}`)
     }
   })
 })
