@@ -55,15 +55,15 @@ export async function openProgress(parts: {
   const { store, nodes, journal, hubTime, sessions, placeOf, sequences, deliveredUpTo, outgoing } = parts
   const { log, metrics } = parts
   const values = new Map<string, Value>()
-  /** The JSON of the value that this node stored last, without its version. */
-  let last = ''
+  /** The value that this node stored last: its JSON without the version, and its version. */
+  const last = { text: '', version: 0 }
   for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this node for gone, and ended the run of this node. An empty `last` makes the next write store
+    // Another node took this node for gone, and ended the run of this node. An empty text makes the next write store
     // the progress, even if nothing has changed.
-    if (run === nodes.self) last = ''
+    if (run === nodes.self) last.text = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
   })
@@ -121,7 +121,7 @@ export async function openProgress(parts: {
     /** Removes the progress of this node, unless a session still needs it, as after a crash. Never rejects. */
     async close(): Promise<void> {
       clearInterval(timer)
-      if (last === '' || [...sessions()].some(({ clean }) => !clean)) return
+      if (last.text === '' || [...sessions()].some(({ clean }) => !clean)) return
       const removed = store.commit([{ del: prefix + nodes.self }])
       await removed.catch((err: unknown) => log.warn({ err }, 'progress of sessions not removed'))
     },
@@ -130,13 +130,16 @@ export async function openProgress(parts: {
   /** Never rejects. */
   async function write(): Promise<void> {
     const version = sequences.next()
-    const value = { upTo: deliveredUpTo(), unsettled: unsettledOf(sessions(), placeOf) }
+    const here = [...sessions()]
+    const value = { upTo: deliveredUpTo(), unsettled: unsettledOf(here, placeOf) }
     const text = JSON.stringify(value satisfies Omit<Value, 'version'>)
-    if (text === last) return
+    // For a session that was stored since, its record counts, although the session may have got further.
+    const isLater = ({ clean, version }: Session) => !clean && version > last.version
+    if (text === last.text && !here.some(isLater)) return
     const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
     try {
       await outgoing.commitRemovals('all', (removals) => store.commit([put, ...removals]))
-      last = text
+      Object.assign(last, { text, version })
     } catch (err) {
       metrics.storeFailures.inc()
       log.warn({ err }, 'progress of sessions not stored')

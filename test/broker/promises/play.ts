@@ -117,6 +117,14 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     await hub.close()
   }
 
+  /** In several parts: a machine that stands still takes one of them from the node, in the others the node stores. */
+  async function pause(): Promise<void> {
+    for (let part = 0; part < 3; part++) {
+      await delay(forgottenMs / 2)
+      await settle()
+    }
+  }
+
   async function perform(step: Step): Promise<void> {
     const session = 'who' in step ? sessions[step.who % sessions.length] : undefined
     const node = 'node' in step ? step.node % sequence.nodes : 0
@@ -130,7 +138,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     else if (step.act === 'pass') {
       await settle()
       now += step.minutes * minute
-    } else if (step.act === 'pause') await delay(forgottenMs + 200)
+    } else if (step.act === 'pause') await pause()
     else if (step.act === 'trim') await trim(step)
     else if (!session) return
     else if (step.act === 'return') await comeBack(session, node, step.holds)

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { defaultBounds } from '../../../broker/session/session.ts'
 import { play } from '../../broker/promises/play.ts'
 import { type Sequence, type Step, sequences } from '../../broker/promises/steps.ts'
 
@@ -38,6 +39,31 @@ t.test(
     }
   },
 )
+
+t.test('what was acknowledged while no event came is not repeated after a crash', async (t) => {
+  const bounds = { windowBytes: 1, history: 100, ...defaultBounds, queueLimit: 1_000 }
+  const cases = [1, 2].flatMap((nodes) => ([1, 2] as const).map((qos) => ({ nodes, qos })))
+  await Promise.all(
+    cases.map(async ({ nodes, qos }) => {
+      const steps: Step[] = [
+        { act: 'return', who: 0, node: 0, holds: false },
+        { act: 'subscribe', who: 0, granted: [['every/1', qos]] },
+        { act: 'leave', who: 0, isClean: true, rests: true },
+        {
+          act: 'publish',
+          node: 0,
+          drafts: [{ topic: 'every/1', age: 0, lasts: undefined, qos }],
+          waits: true,
+        },
+        { act: 'pause' },
+        { act: 'return', who: 0, node: 0, holds: false },
+        { act: 'pause' },
+        { act: 'crash', node: 0, turns: 0 },
+      ]
+      t.same(await play({ nodes, sessions: 1, bounds, steps }), [], `${nodes} nodes, QoS ${qos}`)
+    }),
+  )
+})
 
 /**
  * Replaces the first crash by a pause and a crash of node 0. In the pause, the node stores the acknowledgements. A
