@@ -2,6 +2,7 @@ import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { percentile } from '../../telemetry/latency.ts'
 import { institutions, playing, station } from '../../test/events.ts'
 import { startChild, type Usage } from '../child.ts'
+import { atPace } from '../load/at-pace.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
 import { type Build, startNode } from '../node.ts'
 import type { commands as bareWebhooks } from '../peers/bare-webhooks-process.ts'
@@ -71,9 +72,10 @@ async function once(start: StartPusher, options: Options, run: number): Promise<
     const pusher = await start(webhooks, healthy)
     stops.push(pusher.stop)
     const paced = { events, rate, expected: healthy }
-    await measure(pusher, listen, { ...paced, events: 10 }) // warm-up
+    const atOnce = { events: burst, rate: Infinity, expected: healthy }
+    await measure(pusher, listen, atOnce) // warm-up
     const alone = await measure(pusher, listen, paced)
-    const fastest = await measure(pusher, listen, { events: burst, rate: Infinity, expected: healthy })
+    const fastest = await measure(pusher, listen, atOnce)
     const results = {
       [`${healthy} webhooks`]: { ...alone, ratio: 1 },
       [`${burst} events at once`]: { ...fastest, rate: (burst * healthy * 1000) / fastest.ms },
@@ -134,8 +136,8 @@ const startBare: StartPusher = async (webhooks, healthy) => {
 }
 
 /**
- * Publishes events, and waits until all `expected` webhooks have them. `p50` and `p99`: from publish to arrival,
- * milliseconds. `cpu`: for each arrival, microseconds.
+ * Publishes events, and waits until all `expected` webhooks have them. `p50` and `p99`: from when an event is due to its
+ * arrival, milliseconds. `cpu`: for each arrival, microseconds.
  */
 async function measure(
   pusher: Pusher,
@@ -154,14 +156,11 @@ async function measure(
   })
   const before = await pusher.usage()
   const began = performance.now()
-  for (let index = 0; index < events; index++) {
-    const due = began + (index * 1000) / rate
-    const early = due - performance.now()
-    if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
+  await atPace({ events, rate }, (index, due) => {
     const playlistItemId = `${began} ${index}`
-    sent.set(playlistItemId, performance.now())
-    await pusher.publish(JSON.stringify(playing(livestream, { playlistItemId })))
-  }
+    sent.set(playlistItemId, due)
+    return pusher.publish(JSON.stringify(playing(livestream, { playlistItemId })))
+  })
   await all
   const ms = performance.now() - began
   const cpu = (((await pusher.usage()).cpuMs - before.cpuMs) * 1000) / times.length
