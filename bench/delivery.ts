@@ -1,4 +1,5 @@
 import type { Receipts } from './load/crowd.ts'
+import type { Peer } from './peers/peer.ts'
 import type { Act } from './stage.ts'
 
 interface Joining {
@@ -68,12 +69,28 @@ export async function deliver(
   return { ...receipts, cpu, lost: count - receipts.received }
 }
 
+/** A peer that uses less than this share of a core between two looks is quiet. Milliseconds between looks. */
+const quietShare = 0.05
+const lookMs = 500
+
+/** Resolves when a peer has nothing left to do. */
+export async function untilQuiet({ usage }: Pick<Peer, 'usage'>): Promise<void> {
+  for (let before = (await usage()).cpuMs, used = Infinity; used > quietShare * lookMs; ) {
+    await new Promise((resolve) => setTimeout(resolve, lookMs))
+    const now = (await usage()).cpuMs
+    used = now - before
+    before = now
+  }
+}
+
 /** Publishes `count` events, as fast as acknowledgements come, with `inFlight` events in flight. */
 export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
   await crowd.ask('begin', { room: of.count, fresh: true })
   const before = await peer.usage()
   const { p50, p99 } = await publishers.ask('flood', of)
   const receipts = await crowd.ask('finish', of)
+  // What is left to do (compactions) is work of these events, and must not disturb who is measured next.
+  await untilQuiet(peer)
   const after = await peer.usage()
   return {
     rate: receipts.received / receipts.seconds,

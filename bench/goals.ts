@@ -15,19 +15,19 @@ export const goals: readonly Goal[] = [
     row: 'ingest ÷ the commit before',
     goal: 'events/s ≥ 2.0, CPU ≤ 0.5, p99 ≤ 0.5',
     measured: '1.09, 0.83, 0.79 beside f3d81b54, with --events 60000 1.24, 0.73, 0.95 (1.01, 0.97, 0.89)',
-    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+    command: 'ingest --publishers 10 --peers hub,floor,aedes --before COMMIT',
   },
   {
     row: 'ingest ÷ floor',
     goal: 'events/s ≥ 0.8, CPU ≤ 1.3, p99 ≤ 1.3',
     measured: '0.25, 5.4, 3.2 (0.24, 6.9, 4.7)',
-    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+    command: 'ingest --publishers 10 --peers hub,floor,aedes --before COMMIT',
   },
   {
     row: 'ingest ÷ plain Aedes',
     goal: 'hoped for: events/s ≥ 1.0, CPU ≤ 1.1',
     measured: '0.52, 2.1 (0.46, 2.3)',
-    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+    command: 'ingest --publishers 10 --peers hub,floor,aedes --before COMMIT',
   },
   {
     row: 'open loop right after the start ÷ warm',
@@ -45,13 +45,13 @@ export const goals: readonly Goal[] = [
     row: 'delivery at QoS 0 ÷ bare sockets',
     goal: 'CPU ≤ 1.10',
     measured: '1.08 to 1.39, 1.19 (1.13)',
-    command: 'fanout --subscribers 1000 --runs 5 --peers hub,bare,bare-qos1',
+    command: 'fanout --subscribers 1000 --peers hub,bare,bare-qos1',
   },
   {
     row: 'delivery at QoS 1 ÷ bare sockets that read PUBACKs',
     goal: 'CPU ≤ 1.15',
     measured: '1.12 to 1.16 (1.15)',
-    command: 'fanout --subscribers 1000 --runs 5 --peers hub,bare,bare-qos1',
+    command: 'fanout --subscribers 1000 --peers hub,bare,bare-qos1',
   },
   {
     row: 'delivery with two workers ÷ one',
@@ -69,13 +69,13 @@ export const goals: readonly Goal[] = [
     row: '10,000 retained values ÷ Mosquitto',
     goal: 'time ≤ 1.5',
     measured: '0.55 to 1.23 at QoS 0, 0.87 to 1.18 at QoS 1 (1.00, 1.43)',
-    command: 'retained --runs 5 --peers hub,mosquitto',
+    command: 'retained --peers hub,mosquitto',
   },
   {
     row: 'connect, full and resumed ÷ bare sockets',
     goal: 'CPU ≤ 1.25',
     measured: '1.58 and 1.73, 1.80 and 1.96, 2.02 and 1.98 (1.91 and 1.29, 2.06 and 1.64)',
-    command: 'connect --subscribers 1000 --runs 5 --peers hub,bare',
+    command: 'connect --subscribers 1000 --peers hub,bare',
   },
   {
     row: 'a healthy pair while 2,500 persistent sessions return',
@@ -93,7 +93,7 @@ export const goals: readonly Goal[] = [
     row: 'webhooks ÷ bare client',
     goal: 'webhooks/s ≥ 0.8',
     measured: '0.87; without dead endpoints 0.71 to 1.03 (0.77 and 0.81)',
-    command: 'push --runs 5 --peers hub,bare',
+    command: 'push --peers hub,bare',
   },
   {
     row: 'an event with 1,000 paused webhooks of 20 institutions ÷ with none',

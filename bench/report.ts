@@ -165,12 +165,13 @@ export const introduction = `# Benchmarks
 
 This page is written by \`npm run bench -- --page\`. Every scenario measures the systems side by side, in turn, in
 the same run, with load generators in processes of their own on the same machine. Figures are medians over the
-runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
+runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios. Since 2026-11-30 every second run has the order
+of the one before backwards: with an even number of runs, each of two systems came first as often.
 
 The goals of the hub, with the command that measures each. COMMIT is the commit to compare with. The floor is the least that a hub must
 do with an event: MQTT over TLS, the check of its shape, one synced batch for all events that came during the last one, and PUBACK after
 it. Bare sockets, bare Fastify and the bare client do the least of the other rows. The figures were measured in November 2026 on two cores
-of a virtual machine: with Node.js 24, and in brackets with Node.js 20. The [decisions](decisions/README.md) say what was tried where a
+of a virtual machine: with Node.js 24, and in brackets with Node.js 20; most of them in five runs, webhooks one after the other. The [decisions](decisions/README.md) say what was tried where a
 goal is missed.
 
 ${table}

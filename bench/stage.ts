@@ -87,7 +87,11 @@ export function chosen({ peers, before }: Asked, able: readonly System[]): Start
   )
 }
 
-/** Calls `play` for every act in every run. The first act changes with every run. */
+/**
+ * Calls `play` for every act in every run. Every second run has the order of the one before backwards: an act would
+ * otherwise always follow the same one, and get what that leaves behind (compactions, a busy disk). After an even number
+ * of runs, of any two acts each has come first as often.
+ */
 export async function alternately<Each, Result>(
   acts: readonly Each[],
   runs: number,
@@ -95,10 +99,9 @@ export async function alternately<Each, Result>(
 ): Promise<Result[]> {
   const results: Result[] = []
   for (let run = 1; run <= runs; run++) {
-    for (let index = 0; index < acts.length; index++) {
-      const act = acts[(index + run - 1) % acts.length]
-      if (act) results.push(await play(act, run))
-    }
+    const first = ((run - 1) >> 1) % acts.length
+    const order = [...acts.slice(first), ...acts.slice(0, first)]
+    for (const act of run % 2 === 0 ? order.reverse() : order) results.push(await play(act, run))
   }
   return results
 }

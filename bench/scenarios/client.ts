@@ -2,7 +2,8 @@ import { startChild } from '../child.ts'
 import type { commands, Way } from '../load/library-publisher.ts'
 import { prepareGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
-import { counted, type Sample, type Scenario, single } from '../scenario.ts'
+import { counted, type Scenario, single } from '../scenario.ts'
+import { alternately } from '../stage.ts'
 
 const ways = ['mqtt, no feedback', 'mqtt, parses feedback', 'client library'] as const satisfies Way[]
 
@@ -13,7 +14,7 @@ export const client: Scenario = {
     'the next ones when all are answered. One never reads the feedback, one subscribes to it and parses each report, ' +
     'and the library matches each report with its event. Every publisher is a process of its own with an institution ' +
     'of its own.',
-  options: { events: [3_000], runs: [15], inflight: [50], warm: [8_000] },
+  options: { events: [3_000], runs: [16], inflight: [50], warm: [8_000] },
   figures: { cpu: 'CPU per event, µs' },
   subject: 'client library',
   compared: ['cpu'],
@@ -36,23 +37,13 @@ export const client: Scenario = {
         await child.ask('flood', { count: single(options, 'warm'), inFlight })
         publishers.push({ way, ...child })
       }
-      const samples: Sample[] = []
-      for (let run = 1; run <= single(options, 'runs'); run++) {
-        for (const { way, ask, usage } of publishers) {
-          const before = await usage()
-          await ask('flood', { count, inFlight })
-          const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
-          say(`${way}: run ${run}: ${cpu.toFixed(1)} µs`)
-          samples.push({
-            case: `${counted(inFlight, 'event')} in flight`,
-            system: way,
-            run,
-            figures: { cpu },
-          })
-        }
-        publishers.push(...publishers.splice(0, 1))
-      }
-      return samples
+      return await alternately(publishers, single(options, 'runs'), async ({ way, ask, usage }, run) => {
+        const before = await usage()
+        await ask('flood', { count, inFlight })
+        const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
+        say(`${way}: run ${run}: ${cpu.toFixed(1)} µs`)
+        return { case: `${counted(inFlight, 'event')} in flight`, system: way, run, figures: { cpu } }
+      })
     } finally {
       for (const stop of stops.reverse()) await stop()
     }

@@ -31,7 +31,7 @@ export const cold: Scenario = {
     'What comes right after the start: no event before, nothing compiled yet. Systems are started anew in every run, and run ' +
     'alone, with load generators that are warm: they play --load events before. Subscribers and publishers have half of the cores, the system the other.',
   options: {
-    runs: [5],
+    runs: [6],
     seconds: [5],
     subscribers: [10, 100],
     rate: [10],

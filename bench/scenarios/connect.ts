@@ -1,5 +1,4 @@
-import { joinCrowd } from '../delivery.ts'
-import type { Peer } from '../peers/peer.ts'
+import { joinCrowd, untilQuiet } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { alternately, chosen, onStage, type System } from '../stage.ts'
 
@@ -10,7 +9,7 @@ export const connect: Scenario = {
     'All subscribers lose their connection and come back: time until the last one has its SUBACK. Once with full TLS ' +
     'handshakes, once with the sessions of before. The load generator does the other half of each handshake. ' +
     'Bare sockets accept everybody: they are the limit.',
-  options: { runs: [3], subscribers: [1000, 3000], atonce: [50] },
+  options: { runs: [6], subscribers: [1000, 3000], atonce: [50] },
   figures: {
     seconds: 'all served after, s',
     p50: 'half of them, s',
@@ -32,6 +31,7 @@ export const connect: Scenario = {
         for (const resume of [false, true]) {
           const runs = await alternately(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
             await crowd.ask('leave', {})
+            // The end of the former connections must not count.
             await untilQuiet(peer)
             const before = await peer.usage()
             const back = await crowd.ask('comeBack', { resume, atOnce })
@@ -54,18 +54,3 @@ export const connect: Scenario = {
     return samples
   },
 }
-
-/** Resolves when a peer has nothing left to do: the end of the former connections must not count. */
-async function untilQuiet(peer: Pick<Peer, 'usage'>): Promise<void> {
-  const usedMs = async () => (await peer.usage()).cpuMs
-  for (let before = await usedMs(), used = Infinity; used > quietShare * lookMs; ) {
-    await new Promise((resolve) => setTimeout(resolve, lookMs))
-    const now = await usedMs()
-    used = now - before
-    before = now
-  }
-}
-
-/** A peer that uses less than this share of a core between two looks is quiet. Milliseconds between looks. */
-const quietShare = 0.05
-const lookMs = 500

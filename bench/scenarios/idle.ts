@@ -14,7 +14,7 @@ export const idle: Scenario = {
   about:
     `What a subscriber costs while nothing happens: resident memory for each connection after the first ${first}, ` +
     'without garbage, on systems that are started anew in every run.',
-  options: { runs: [5], first: [first], connections: [3000] },
+  options: { runs: [6], first: [first], connections: [3000] },
   figures: { kilobytes: 'memory per idle connection, kB', cpu: 'CPU per connection, µs' },
   compared: ['kilobytes', 'cpu'],
   peers,

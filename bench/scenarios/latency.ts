@@ -12,7 +12,7 @@ export const latency: Scenario = {
     'of the cores, the systems the other.',
   options: {
     seconds: [5],
-    runs: [7],
+    runs: [6],
     subscribers: [10, 100, 1000],
     qos: [1],
     rate: [10],

@@ -4,8 +4,8 @@ import { deliver, enterCrowd, joinPublishers, warmUp, warmUpEvents } from '../de
 import type { commands as pageCommands } from '../load/pages.ts'
 import { prepareGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
-import { type Sample, type Scenario, single } from '../scenario.ts'
-import { actOf } from '../stage.ts'
+import { type Scenario, single } from '../scenario.ts'
+import { actOf, alternately } from '../stage.ts'
 import { logIn } from '../user.ts'
 
 const institution = 'urn:org:institution:75b657fb49856f7b'
@@ -20,7 +20,7 @@ export const pages: Scenario = {
     'Alone and beside them take turns.',
   options: {
     seconds: [30],
-    runs: [5],
+    runs: [6],
     subscribers: [100],
     rate: [10],
     onair: [200],
@@ -35,7 +35,6 @@ export const pages: Scenario = {
     const rate = single(options, 'rate')
     const ground = await prepareGround()
     const stops: (() => Promise<unknown>)[] = [ground.remove]
-    const samples: Sample[] = []
     try {
       const hub = await startHubPeer(ground)
       const ending: (() => Promise<void>)[] = [hub.stop]
@@ -62,21 +61,18 @@ export const pages: Scenario = {
       await deliver(act, { events: warmBesidePages, rate: 50, subscribers })
       await browsers.ask('close', undefined)
       await act.crowd.ask('dismiss', {})
-      for (let run = 1; run <= single(options, 'runs'); run++) {
-        for (const name of ['alone', 'beside pages']) {
-          if (name !== 'alone') await browsers.ask('open', { door, token, ...wanted })
-          // The subscribers come after the pages. Otherwise they could get events early only because they came first.
-          await enterCrowd(act, { count: subscribers, qos: 0 })
-          await deliver(act, { events: 5 * rate, rate, subscribers })
-          const events = single(options, 'seconds') * rate
-          const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
-          const did = name === 'alone' ? '' : `, ${JSON.stringify(await browsers.ask('close', undefined))}`
-          say(`run ${run}, ${name}: p50 ${p50}, p99 ${p99} ms${did}`)
-          await act.crowd.ask('dismiss', {})
-          samples.push({ case: name, system: 'hub', run, figures: { p50, p99, max, lost } })
-        }
-      }
-      return samples
+      return await alternately(['alone', 'beside pages'], single(options, 'runs'), async (name, run) => {
+        if (name !== 'alone') await browsers.ask('open', { door, token, ...wanted })
+        // The subscribers come after the pages. Otherwise they could get events early only because they came first.
+        await enterCrowd(act, { count: subscribers, qos: 0 })
+        await deliver(act, { events: 5 * rate, rate, subscribers })
+        const events = single(options, 'seconds') * rate
+        const { p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
+        const did = name === 'alone' ? '' : `, ${JSON.stringify(await browsers.ask('close', undefined))}`
+        say(`run ${run}, ${name}: p50 ${p50}, p99 ${p99} ms${did}`)
+        await act.crowd.ask('dismiss', {})
+        return { case: name, system: 'hub', run, figures: { p50, p99, max, lost } }
+      })
     } finally {
       for (const stop of stops.reverse()) await stop().catch(() => undefined)
     }

@@ -29,7 +29,7 @@ export const paused: Scenario = {
   about:
     'What an event costs that waits for many paused webhooks of several institutions: CPU of the node, and keys and values ' +
     'in its store, beside those of an event without webhooks. Events come one after the other.',
-  options: { runs: [5], webhooks: [1_000], events: [100] },
+  options: { runs: [6], webhooks: [1_000], events: [100] },
   figures: {
     cpu: 'CPU of an event, µs',
     cpuRatio: 'CPU ÷ that with none',

@@ -24,7 +24,7 @@ export const post: Scenario = {
     'each connection. The answer of the hub means: decided and on disk. That of bare Fastify: the shape is checked as the ' +
     'hub does, and the event is in a synced batch; there is no log-in, and nothing is sent on. Publishers have half of the ' +
     'cores, the system the other.',
-  options: { events: [5000], runs: [5], connections: [20] },
+  options: { events: [5000], runs: [6], connections: [20] },
   figures: {
     rate: 'events per second',
     p50: 'answered after, p50, ms',

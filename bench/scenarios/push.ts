@@ -30,7 +30,7 @@ export const push: Scenario = {
     'Webhooks of one livestream: the time from publish to the request at the healthy ones, without and beside dead ' +
     'endpoints (refused connections, errors, no answer), and how many deliveries per second there are at most. The bare ' +
     'client posts the same bodies and signed tokens over kept connections, and stores nothing: it is the limit.',
-  options: { runs: [3], healthy: [90], dead: [10], events: [60], rate: [4], burst: [40] },
+  options: { runs: [6], healthy: [90], dead: [10], events: [60], rate: [4], burst: [40] },
   figures: {
     p50: 'p50, ms',
     p99: 'p99, ms',

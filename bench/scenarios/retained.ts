@@ -8,7 +8,7 @@ export const retained: Scenario = {
   about:
     'A new subscriber of `radio/#` gets what is playing on every livestream: the time from its connection to the last ' +
     'of the retained messages.',
-  options: { runs: [3], livestreams: [10_000], qos: [0, 1] },
+  options: { runs: [6], livestreams: [10_000], qos: [0, 1] },
   figures: {
     ms: 'all received after, ms',
     cpu: 'CPU per message, µs',

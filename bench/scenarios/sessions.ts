@@ -46,7 +46,7 @@ export const sessions: Scenario = {
     'awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time. Nodes and Redis ' +
     'have half of the cores, the clients the other.',
   options: {
-    runs: [3],
+    runs: [4],
     offline: [0, 1000, 10_000, 100_000],
     events: [3000],
     inflight: [10],

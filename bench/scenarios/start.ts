@@ -14,7 +14,7 @@ export const start: Scenario = {
   about:
     'From the start of a process to what it is for: the packed and installed hub until `hub ready`, on the store of its ' +
     'start before; `hubctl --version` until it ends, beside `node -e 0`.',
-  options: { runs: [5] },
+  options: { runs: [6] },
   figures: { seconds: 'after, s', cpu: 'CPU, s' },
   compared: ['seconds', 'cpu'],
   peers: ['hub'],

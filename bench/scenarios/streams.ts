@@ -21,7 +21,7 @@ export const streams: Scenario = {
     'each question of `now`. `attacks --only slow-streams` has what streams do to others that nobody reads.',
   options: {
     seconds: [2],
-    runs: [7],
+    runs: [6],
     readers: [1000, 3000],
     rate: [10],
     idle: [3000],

@@ -3,6 +3,7 @@ import { type Ground, prepareGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
 import { counted, type Options, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Place, type Store, stores } from '../sessions/part.ts'
+import { alternately } from '../stage.ts'
 import { bytesBelow, dayFigures, hourMs, live, type Part } from '../week/days.ts'
 import { busier } from '../week/events.ts'
 import { startingFigures, startOn } from '../week/starting.ts'
@@ -36,7 +37,7 @@ export const week: Scenario = {
     livestreams: [60],
     webhooks: [200],
     dead: [5],
-    runs: [3],
+    runs: [4],
   },
   parts: Object.fromEntries(Object.entries(kinds).map(([name, { about }]) => [name, about])),
   figures: { ...dayFigures, ...afterwardsFigures, ...startingFigures },
@@ -79,10 +80,8 @@ async function weekOn(store: Store, options: Options, say: Say): Promise<Sample[
       closed: (await bytesBelow(full.directory)) / 1e6,
       ...(closedRedis !== undefined && { closedRedis: closedRedis / 1e6 }),
     })
-    for (let run = 1; run <= single(options, 'runs'); run++) {
-      const of = { env, ground, arrivals, ...counts }
-      for (const { name, figures } of await starts({ full, empty }, run, of)) add(name, figures, run)
-    }
+    const of = { env, ground, arrivals, ...counts, runs: single(options, 'runs') }
+    for (const { name, figures, run } of await starts({ full, empty }, of)) add(name, figures, run)
     return samples
   } finally {
     for (const stop of stops.reverse()) await stop()
@@ -101,11 +100,10 @@ function partsOf(options: Options): Part[] {
   return hours > 0 ? [...parts, last] : parts
 }
 
-/** Starts nodes on the full and the empty store, in alternating order. */
+/** Starts nodes on the full and the empty store. */
 async function starts(
   { full, empty }: { full: Place; empty: Place },
-  run: number,
-  of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
+  of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number; runs: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
   // The first livestream without a dead webhook (`subscribe` in `week/life.ts`).
@@ -113,18 +111,18 @@ async function starts(
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')
   const expected = Math.ceil((of.webhooks - nth) / livestreams.length)
-  const inOrder = [
+  const places = [
     { name: 'start: an empty store', place: empty, arrival: undefined },
     { name: 'start: the week', place: full, arrival: (id: string) => of.arrivals.of(id, expected) },
   ]
-  const results: { name: string; figures: Awaited<ReturnType<typeof startOn>> & { readyMore?: number } }[] =
-    []
-  for (const { name, place, arrival } of run % 2 === 0 ? inOrder.toReversed() : inOrder) {
-    results.push({ name, figures: await startOn({ ...place.env, ...of.env }, livestream, arrival) })
-  }
-  const [least, most] = inOrder.map(({ name }) => results.find((result) => result.name === name)?.figures)
-  if (least && most) most.readyMore = most.ready - least.ready
-  return results
+  const found = await alternately(places, of.runs, async ({ name, place, arrival }, run) => {
+    return { name, place, run, figures: await startOn({ ...place.env, ...of.env }, livestream, arrival) }
+  })
+  return found.map(({ name, place, run, figures }) => {
+    const least = found.find((other) => other.place === empty && other.run === run)?.figures.ready ?? NaN
+    const readyMore = place === full && { readyMore: figures.ready - least }
+    return { name, run, figures: { ...figures, ...readyMore } }
+  })
 }
 
 type Arrivals = ReturnType<typeof createArrivals>

@@ -13,7 +13,7 @@ export const workers: Scenario = {
     'subscribers. The systems have half of the cores: the figures say what the work costs, and not how much two cores do.',
   options: {
     seconds: [2],
-    runs: [7],
+    runs: [6],
     subscribers: [1000],
     qos: [0, 1],
     rate: [10],

@@ -2,8 +2,8 @@ import type { Usage } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import { deliver, joinCrowd, warmUp } from '../delivery.ts'
 import type { Peer } from '../peers/peer.ts'
-import { counted, type Sample, single } from '../scenario.ts'
-import { type Act, onStage } from '../stage.ts'
+import { counted, single } from '../scenario.ts'
+import { type Act, alternately, onStage } from '../stage.ts'
 import { type Part, roomFor } from './part.ts'
 
 export const connectedFigures = {
@@ -39,24 +39,24 @@ export const connected: Part = async (system, options, say) => {
         const filter = `radio/${livestreams[0]?.id}/#`
         await joinCrowd(act, { count, qos: 1, clean: kind === 'clean', filter })
       }
-      const samples: Sample[] = []
-      // The first run does not count.
-      for (let run = 0; run <= single(options, 'runs'); run++) {
-        const costs: { kind: string; figures: Awaited<ReturnType<typeof costOf>> }[] = []
-        for (const kind of run % 2 === 0 ? kinds.toReversed() : kinds) {
-          await publishFor(act, [kind])
-          const figures = await costOf(act, idle, { events, rate, subscribers: count })
-          say(`${system.name}: run ${run}, ${kind.kind}: ${JSON.stringify(figures)}`)
-          costs.push({ kind: kind.kind, figures })
-        }
-        const clean = costs.find(({ kind }) => kind === 'clean')?.figures.delivery ?? NaN
-        for (const { kind, figures } of run === 0 ? [] : costs) {
-          const name = `${counted(count, `connected ${kind} session`)}, QoS 1`
-          const all = { ...figures, deliveryTimes: figures.delivery / clean }
-          samples.push({ case: name, system: system.name, run, figures: all })
-        }
+      const play = async (kind: (typeof kinds)[number], run: number) => {
+        await publishFor(act, [kind])
+        const figures = await costOf(act, idle, { events, rate, subscribers: count })
+        say(`${system.name}: run ${run}, ${kind.kind}: ${JSON.stringify(figures)}`)
+        return { kind: kind.kind, run, figures }
       }
-      return samples
+      // The first turn of each does not count.
+      for (const kind of kinds) await play(kind, 0)
+      const costs = await alternately(kinds, single(options, 'runs'), play)
+      return costs.map(({ kind, run, figures }) => {
+        const clean = costs.find((other) => other.kind === 'clean' && other.run === run)?.figures.delivery
+        return {
+          case: `${counted(count, `connected ${kind} session`)}, QoS 1`,
+          system: system.name,
+          run,
+          figures: { ...figures, deliveryTimes: figures.delivery / (clean ?? NaN) },
+        }
+      })
     } finally {
       await idle?.stop()
     }

@@ -1,6 +1,6 @@
 import { joinPublishers, warmUp } from '../delivery.ts'
 import { counted, list, type Options, type Sample, single } from '../scenario.ts'
-import { type Act, onStage } from '../stage.ts'
+import { type Act, alternately, onStage } from '../stage.ts'
 import { leaveBehind, type Part, roomFor } from './part.ts'
 
 export const offlineFigures = {
@@ -58,24 +58,25 @@ export const offline: Part = async (system, options, say) => {
  */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: none() }))
-  let isBehind = false
-  for (let turn = 0; turn <= turns && !isBehind; turn++) {
-    // The first round does not count, because the systems still compile their code.
-    if (turn === 1) for (const each of all) each.total = none()
-    for (const { act, total } of all) {
-      const before = await usageOf(act)
-      const { sent, acknowledged } = await act.publishers.ask('flood', {
-        count: Math.ceil(single(options, 'events') / turns),
-        inFlight: single(options, 'inflight'),
-        lasts: single(options, 'seconds') / turns,
-        within: awaitedSeconds(options),
-      })
-      const after = await usageOf(act)
-      if (acknowledged < sent) isBehind = true
-      total.events += acknowledged
-      for (const name of names) total[name] += after[name] - before[name]
-    }
+  let last = Infinity
+  const play = async ({ act, total }: (typeof all)[number], round: number) => {
+    if (round > last) return
+    const before = await usageOf(act)
+    const { sent, acknowledged } = await act.publishers.ask('flood', {
+      count: Math.ceil(single(options, 'events') / turns),
+      inFlight: single(options, 'inflight'),
+      lasts: single(options, 'seconds') / turns,
+      within: awaitedSeconds(options),
+    })
+    const after = await usageOf(act)
+    if (acknowledged < sent) last = round
+    total.events += acknowledged
+    for (const name of names) total[name] += after[name] - before[name]
   }
+  // The first round does not count, because the systems still compile their code.
+  for (const each of all) await play(each, 0)
+  if (last > 0) for (const each of all) each.total = none()
+  await alternately(all, turns, play)
   return all.map(({ act, total }) => {
     const { cpu, ...ofRedis } = Object.fromEntries(names.map((name) => [name, total[name] / total.events]))
     return { cpu: cpu ?? NaN, ...(act.peer.redis && ofRedis) }

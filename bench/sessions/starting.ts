@@ -4,8 +4,8 @@ import { residentMemory } from '../memory.ts'
 import { startNode } from '../node.ts'
 import { type Ground, prepareGround } from '../peers/ground.ts'
 import { nodeEnv, startHubPeer } from '../peers/hub.ts'
-import { counted, type Options, type Sample, single } from '../scenario.ts'
-import { actOf } from '../stage.ts'
+import { counted, type Options, single } from '../scenario.ts'
+import { actOf, alternately } from '../stage.ts'
 import { leaveBehind, type Part, roomFor, type Store } from './part.ts'
 
 export const startingFigures = {
@@ -32,23 +32,18 @@ export const starting: Part<Store> = async (store, options, say) => {
       })
       say(`${store.name}: ${places.at(-1)?.name}`)
     }
-    const samples: Sample[] = []
-    for (let run = 1; run <= single(options, 'runs'); run++) {
-      const starts: { isFull: boolean; name: string; ready: number; readyMemory: number }[] = []
-      for (const { isFull, env, name } of run % 2 === 0 ? places.toReversed() : places) {
-        const node = await startNode(env, { alone: true, build: store.build })
-        const memory = await residentMemory(node.pid)
-        await node.stop()
-        say(`${store.name}: run ${run}, ${name}: ready after ${node.readyMs.toFixed(0)} ms`)
-        starts.push({ isFull, name, ready: node.readyMs / 1000, readyMemory: (memory?.now ?? NaN) / 1e6 })
-      }
-      const empty = starts.find(({ isFull }) => !isFull)?.ready ?? NaN
-      for (const { isFull, name, ready, readyMemory } of starts) {
-        const figures = { ready, ...(isFull && { readyMore: ready - empty }), readyMemory }
-        samples.push({ case: `start: ${name}`, system: store.name, run, figures })
-      }
-    }
-    return samples
+    const starts = await alternately(places, single(options, 'runs'), async ({ isFull, env, name }, run) => {
+      const node = await startNode(env, { alone: true, build: store.build })
+      const memory = await residentMemory(node.pid)
+      await node.stop()
+      say(`${store.name}: run ${run}, ${name}: ready after ${node.readyMs.toFixed(0)} ms`)
+      return { isFull, name, run, ready: node.readyMs / 1000, readyMemory: (memory?.now ?? NaN) / 1e6 }
+    })
+    return starts.map(({ isFull, name, run, ready, readyMemory }) => {
+      const empty = starts.find((other) => !other.isFull && other.run === run)?.ready ?? NaN
+      const figures = { ready, ...(isFull && { readyMore: ready - empty }), readyMemory }
+      return { case: `start: ${name}`, system: store.name, run, figures }
+    })
   } finally {
     for (const stop of stops.reverse()) await stop()
   }
