@@ -147,7 +147,8 @@ export function createGrants(parts: {
     const before = session.subscriptions.get(filter)
     if (before?.qos === qos && !before.isEnding) return
     remove(session, filter)
-    const isSame = before !== undefined && before.qos > 0 && qos > 0
+    // Behind an UNSUBSCRIBE that is still being stored, the subscription is a new one [MQTT-3.10.4-2].
+    const isSame = before !== undefined && !before.isEnding && before.qos > 0 && qos > 0
     session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
     if (session.state === 'connected') routes.add(filter, session, qos)
   }

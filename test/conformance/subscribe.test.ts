@@ -1,5 +1,6 @@
-import { generate } from 'mqtt-packet'
+import { generate, type Packet } from 'mqtt-packet'
 import t from 'tap'
+import { acknowledgeAll } from '../broker/session/crashing-hub.ts'
 import {
   closesAfter,
   hex,
@@ -206,6 +207,34 @@ t.test('an UNSUBSCRIBE lasts beyond the connection', async (t) => {
   await again.next('publish')
   await again.settled()
   t.same(texts(again), ['b b'])
+})
+
+t.test('a SUBSCRIBE begins anew behind an UNSUBSCRIBE, also before its UNSUBACK', async (t) => {
+  const broker = await openBroker(t, { limits: { inFlightWindow: 2 } })
+  const publisher = await peer(t, broker, 'p')
+  for (const isPipelined of [false, true]) {
+    const clientId = `c${isPipelined}`
+    const first = await subscriber(t, broker, clientId, { a: 1 }, { clean: false })
+    first.socket.destroy()
+    await first.closed()
+    for (let id = 1; id <= 10; id++) publisher.send(publish('a', 1, id, { payload: `old ${id}` }))
+    await publisher.next('puback', isPipelined ? 20 : 9)
+    const client = await peer(t, broker, clientId, { clean: false })
+    const end: Packet = { cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['a'] }
+    const begin: Packet = { cmd: 'subscribe', messageId: 3, subscriptions: [{ topic: 'a', qos: 1 }] }
+    if (isPipelined) client.send(end, begin)
+    else {
+      client.send(end)
+      await client.next('unsuback')
+      client.send(begin)
+    }
+    await client.next('suback')
+    acknowledgeAll(client)
+    publisher.send(publish('a', 1, 11, { payload: 'new' }))
+    await publisher.next('puback', isPipelined ? 21 : 10)
+    while (!texts(client).includes('a new')) await client.settled()
+    t.ok(texts(client).length <= 3, `${texts(client).length} messages: what was begun, and the new one`)
+  }
 })
 
 t.test('PINGREQ is answered', async (t) => {
