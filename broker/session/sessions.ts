@@ -158,10 +158,10 @@ export function createEndedSessions(parts: {
       if (!isLeader()) return 0
       // `endGone` may have failed when the node went away.
       await endGone()
-      const all = [...known.values()]
-      const expired = all.filter(known.hasExpired)
+      const expired = [...known.values()].filter(known.hasExpired)
       await eachOf(expired, stored.remove)
-      const named = new Set(all.map(({ node }) => node))
+      // Only now: a node may have taken a session over, and ended, while sessions were removed.
+      const named = new Set([...known.values()].map(({ node }) => node))
       await progress.remove(progress.ended().filter((run) => !named.has(run)))
       return expired.length
     },

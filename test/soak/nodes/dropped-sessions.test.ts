@@ -66,7 +66,10 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
   const space = createSharedSpace()
   const directory = t.testdir()
   const log = pino({ level: 'silent' })
-  const nodes: (PlainBroker & { store: TestStore })[] = []
+  const nodes: (PlainBroker & {
+    store: TestStore
+    membership: Awaited<ReturnType<typeof createMembership>>
+  })[] = []
   for (let index = 0; index < count; index++) {
     const store = space.openFollowed(t)
     const name = `${index}`
@@ -76,7 +79,7 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
     const node = await openBroker(t, { node: { store, nodes: membership }, limits })
     await membership.join()
     t.teardown(() => membership.leave())
-    nodes.push({ ...node, store })
+    nodes.push({ ...node, store, membership })
   }
   const heard = () => settled(...nodes.map(({ store }) => store))
   await heard()
@@ -215,6 +218,51 @@ t.test('a session that has expired on a node that lags is not swept away from wh
   for (const { broker } of nodes) t.ok(await broker.hasSession('taken'))
   await now.settled()
 })
+
+t.test(
+  'what a node that died has stored of its sessions outlives a sweep that began before them',
+  async (t) => {
+    const { nodes } = await openNodes(t, 2, { sessionExpiryMs: 1 })
+    const [one, other] = nodes
+    if (!one || !other) throw new Error('two nodes')
+    const publisher = await peer(t, one, 'studio')
+    const before = await subscriber(t, one, 'over', { a: 1 }, persistent)
+    before.send({ cmd: 'disconnect' })
+    await before.closed()
+    await until(() => [...one.broker.known.values()].some(one.broker.known.hasExpired))
+    const { commit } = one.store
+    let goOn = () => {}
+    let isSweeping = false
+    one.store.commit = async (changes, begun) => {
+      if (changes.some((change) => 'del' in change && change.del === 'session/over')) {
+        isSweeping = true
+        await new Promise<void>((resolve) => {
+          goOn = resolve
+        })
+      }
+      return commit(changes, begun)
+    }
+    const swept = one.broker.sessions.sweep()
+    await until(() => isSweeping)
+
+    const client = await subscriber(t, other, 'fresh', { a: 1 }, persistent)
+    publisher.send(publish('a', 1, 1))
+    const { messageId = 0 } = await client.next('publish')
+    client.send({ cmd: 'puback', messageId })
+    await client.settled()
+    const key = `progress/${other.membership.self}`
+    await until(async () => (await one.store.get(key))?.includes('"unsettled":{}') ?? false)
+    other.store.cut()
+    client.socket.destroy()
+    await until(async () => (await one.store.get(key))?.includes('"end"') ?? false)
+    goOn()
+    await swept
+    other.store.restore()
+    const again = await peer(t, one, 'fresh', persistent)
+    await again.settled()
+    t.same(texts(again), [], 'it had acknowledged the message')
+  },
+)
 
 t.test('what is owed to a client whose log-in was given up, and stored all the same, is kept', async (t) => {
   const { nodes, heard } = await openNodes(t, 2)
