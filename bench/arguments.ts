@@ -1,6 +1,5 @@
 import type { Options, Scenario } from './scenario.ts'
 import { scenarios } from './scenarios.ts'
-import { systems } from './stage.ts'
 
 /** What the user asked for. */
 export interface Arguments {
@@ -18,8 +17,8 @@ export interface Arguments {
   told: string
 }
 
-/** Reads the arguments of `npm run bench --`. `problem`: why they are wrong. */
-export function readArguments(args: readonly string[]): Arguments | { problem: string } {
+/** Reads the arguments of `npm run bench --`. `problem`: why they are wrong, `help`: they ask for the usage. */
+export function readArguments(args: readonly string[]): Arguments | { problem: string } | { help: true } {
   const names: string[] = []
   const told: Record<string, number[]> = {}
   const asked: Arguments = {
@@ -38,9 +37,10 @@ export function readArguments(args: readonly string[]): Arguments | { problem: s
     if (flag === undefined) names.push(argument)
     else if (flag === 'json') asked.json = true
     else if (flag === 'page') asked.page = true
-    else if (flag === 'help') return { problem: 'Measures systems side by side.' }
+    else if (flag === 'help') return { help: true }
     else {
-      const value = args[++index] ?? ''
+      const value = args[++index]
+      if (!value || value.startsWith('--')) return { problem: `${argument} needs a value` }
       asked.told += ` ${argument} ${value}`
       if (flag === 'peers') asked.peers = value.split(',')
       else if (flag === 'only') asked.only = value.split(',')
@@ -50,19 +50,26 @@ export function readArguments(args: readonly string[]): Arguments | { problem: s
     }
   }
   if (asked.node !== undefined && asked.before === undefined) return { problem: '--node needs --before' }
-  const unknownPeer = asked.peers.find((peer) => !Object.hasOwn(systems, peer))
-  if (unknownPeer !== undefined) return { problem: `--peers ${unknownPeer} is unknown` }
+  const { peers, before } = asked
+  if (before !== undefined && peers.length > 0 && !peers.includes('hub')) {
+    return { problem: '--before is measured beside the hub: it needs --peers hub' }
+  }
   for (const name of names.length > 0 ? names : Object.keys(scenarios)) {
     const scenario = Object.hasOwn(scenarios, name) ? scenarios[name] : undefined
     if (!scenario) return { problem: `${name} is unknown` }
     const unknownPart = asked.only.find((part) => !Object.hasOwn(scenario.parts ?? {}, part))
     if (unknownPart !== undefined) return { problem: `${name} has no part ${unknownPart}` }
-    if (asked.before !== undefined && !scenario.peers?.includes('hub')) {
+    const unknownPeer = peers.find((peer) => !scenario.peers?.includes(peer))
+    if (unknownPeer !== undefined) return { problem: `${name} has no peer ${unknownPeer}` }
+    if (before !== undefined && (!scenario.peers?.includes('hub') || scenario.withoutBefore)) {
       return { problem: `${name} has no --before` }
     }
     for (const [flag, values] of Object.entries(told)) {
       if (!Object.hasOwn(scenario.options, flag)) return { problem: `${name} has no --${flag}` }
-      if (!values.every((value) => value >= 0)) return { problem: `--${flag} needs numbers, with commas` }
+      if (!values.every((value) => value >= (flag === 'runs' ? 1 : 0))) {
+        const least = flag === 'runs' ? ' from 1 on' : ', with commas'
+        return { problem: `--${flag} needs numbers${least}` }
+      }
     }
     asked.runs.push({ name, scenario, options: { ...scenario.options, ...told } })
   }

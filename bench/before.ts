@@ -15,6 +15,10 @@ const run = promisify(execFile)
 export async function buildCommit(revision: string): Promise<Build> {
   const folder = makeFolder()
   const archive = join(folder, 'commit.tar')
+  const isKnown = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${revision}^{commit}`]
+  await run('git', isKnown, { cwd: root }).catch(() => {
+    throw new Error(`${revision} is no commit of this repository`)
+  })
   await run('git', ['archive', '--output', archive, '--end-of-options', revision], { cwd: root })
   await run('tar', ['-xf', archive, '-C', folder])
   const [wanted, installed] = await Promise.all([packagesOf(folder), packagesOf(root)])

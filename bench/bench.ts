@@ -1,3 +1,5 @@
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
 import { type Arguments, readArguments, usageText } from './arguments.ts'
 import { buildCommit } from './before.ts'
 import { exitOnSignals } from './ending.ts'
@@ -5,6 +7,10 @@ import type { Build } from './node.ts'
 import { machine, summarize, toTables, writePage } from './report.ts'
 
 const asked = readArguments(process.argv.slice(2))
+if ('help' in asked) {
+  process.stdout.write(usageText())
+  process.exit()
+}
 if ('problem' in asked) {
   process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
@@ -34,6 +40,7 @@ async function buildBefore({ before: revision, node: runtime }: Arguments): Prom
   if (revision === undefined) return undefined
   say(`builds ${revision}`)
   try {
+    if (runtime !== undefined) await promisify(execFile)(runtime, ['--version'])
     return { ...(await buildCommit(revision)), runtime }
   } catch (error) {
     say(error instanceof Error ? error.message : String(error))

@@ -32,6 +32,8 @@ export interface Scenario {
   yesNo?: readonly string[]
   /** The systems that `--peers` can choose. With the hub among them, `--before` is measured beside it. */
   peers?: readonly string[]
+  /** `--before` cannot be measured beside the hub. */
+  withoutBefore?: true
   /** `only`: the parts that the user chose; empty means all. `say` shows the progress. */
   measure(
     options: Options,
@@ -53,8 +55,8 @@ export interface Asked {
 
 /** The value of an option that takes only one. */
 export function single(options: Options, name: string): number {
-  const [value] = options[name] ?? []
-  if (value === undefined) throw new Error(`--${name} is missing`)
+  const [value, ...more] = options[name] ?? []
+  if (value === undefined || more.length > 0) throw new Error(`--${name} takes one number`)
   return value
 }
 

@@ -23,6 +23,8 @@ export const hazards: Scenario = {
   figures: { shown: 'shown', count: 'seen', of: 'of' },
   compared: [],
   yesNo: ['shown'],
+  peers: Object.keys(subjects),
+  withoutBefore: true,
 
   async measure(options, { peers }, say, only) {
     const names = Object.keys(byName).filter((name) => only.length === 0 || only.includes(name))
