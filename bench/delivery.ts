@@ -1,4 +1,4 @@
-import type { Receipts } from './load/crowd.ts'
+import type { Receipts } from './load/receipts.ts'
 import type { Peer } from './peers/peer.ts'
 import type { Act } from './stage.ts'
 

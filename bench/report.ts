@@ -31,7 +31,7 @@ export function summarize(
     if (!first) return []
     const row: Row = { case: first.case, system: first.system, runs: group.length, figures: {} }
     for (const name of Object.keys(figures)) {
-      const values = group.map((sample) => sample.figures[name]).filter((value) => value !== undefined)
+      const values = group.map((sample) => sample.figures[name]).filter(isThere)
       if (values.length > 0) row.figures[name] = median(values)
     }
     if (first.system === subject) row.ratios = ratiosOf(group, samples, compared)
@@ -51,12 +51,17 @@ function ratiosOf(own: readonly Sample[], all: readonly Sample[], compared: read
           (each) => each.system === system && each.run === sample.run && each.case === sample.case,
         )
         const [mine, theirs] = [sample.figures[figure], other?.figures[figure]]
-        return mine === undefined || !theirs ? [] : [mine / theirs]
+        return isThere(mine) && theirs ? [mine / theirs] : []
       })
       if (inRuns.length > 0) ratios[system] = { ...ratios[system], [figure]: median(inRuns) }
     }
   }
   return ratios
+}
+
+/** NaN: nothing came that could be measured. */
+function isThere(value: number | undefined): value is number {
+  return value !== undefined && !Number.isNaN(value)
 }
 
 function median(values: readonly number[]): number {

@@ -1,8 +1,8 @@
-import { percentile } from '../../telemetry/latency.ts'
 import { answer } from '../answer.ts'
+import { delaysOf } from './delays.ts'
 import { type Address, type LightClient, openLightClient, paced } from './light-client.ts'
 import { disconnectPacket, type Login, subscribePacket } from './packets.ts'
-import { createStampReader, microseconds } from './stamp.ts'
+import { createReceipts } from './receipts.ts'
 
 /* A load generator: a process with many subscribers, the crowd. */
 
@@ -30,26 +30,7 @@ interface Joining {
 /** Number of log-ins at the same time. With hundreds, each handshake would wait for all others. */
 const concurrency = 16
 
-export interface Receipts {
-  received: number
-  /** Number of different events among the received messages. */
-  events: number
-  /** From publish to receipt, milliseconds. */
-  p50: number
-  p99: number
-  max: number
-  /** From the first publish to the last receipt, seconds. */
-  seconds: number
-  /** From `begin` to the last receipt, milliseconds. */
-  ms: number
-}
-
-const readStamp = createStampReader()
-/**
- * `finish` gives up after this time without a message, milliseconds. A pause of the machine must not look like a loss.
- */
-const patienceMs = 30_000
-
+const receipts = createReceipts()
 let joined: Joining | undefined
 const members: Member[] = []
 /** Members with unsent PUBACKs. The member that waits longest is the first. */
@@ -58,15 +39,6 @@ const owing = new Set<Member>()
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false
-let times = new Float64Array(0)
-let received = 0
-let firstStamp = 0
-let begun = 0
-/** Messages that were published before this time do not count, microseconds. */
-let countedFrom = 0
-let lastReceipt = 0
-let stamps = new Set<number>()
-let now = 0
 
 export const commands = {
   /** Connects and subscribes `count` more members. Returns the milliseconds until all have their SUBACK. */
@@ -145,49 +117,14 @@ export const commands = {
     })
     const ms = performance.now() - start
     const resumed = members.filter(({ client }) => client?.resumed).length
-    each.sort(ascending)
-    return { ms, p50: percentile(each, 0.5), p99: percentile(each, 0.99), resumed }
+    return { ms, ...delaysOf(each), resumed }
   },
 
-  /** Counts messages from now on. `fresh`: leaves out messages published before, such as retained values. */
-  begin({ room, fresh = false }: { room: number; fresh?: boolean }): void {
-    times = new Float64Array(room)
-    received = 0
-    firstStamp = 0
-    stamps = new Set()
-    begun = microseconds()
-    countedFrom = fresh ? begun : 0
-    lastReceipt = begun
-  },
-
-  /** Resolves when `count` messages have come, when no message has come for `patienceMs`, or after `seconds`. */
-  async finish({ count, seconds = Infinity }: { count: number; seconds?: number }): Promise<Receipts> {
-    let seen = -1
-    let since = performance.now()
-    const deadline = since + seconds * 1000
-    while (received < count && performance.now() < Math.min(since + patienceMs, deadline)) {
-      if (received > seen) since = performance.now()
-      seen = received
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    const sorted = times.subarray(0, Math.min(received, times.length)).sort()
-    return {
-      received,
-      events: stamps.size,
-      p50: percentile(sorted, 0.5),
-      p99: percentile(sorted, 0.99),
-      max: percentile(sorted, 1),
-      seconds: (lastReceipt - firstStamp) / 1e6,
-      ms: (lastReceipt - begun) / 1000,
-    }
-  },
+  begin: receipts.begin,
+  finish: receipts.finish,
 }
 
 answer(commands)
-
-function ascending(a: number, b: number): number {
-  return a - b
-}
 
 async function enter(joining: Joining, member: Member | undefined) {
   const { address, clean = true, login, filter, qos, subscribes = true } = joining
@@ -206,7 +143,7 @@ async function enter(joining: Joining, member: Member | undefined) {
       const topicEnd = body + 2 + bytes.readUInt16BE(body)
       const hasId = (header & 6) !== 0
       if (hasId) acknowledge(member, bytes[topicEnd] ?? 0, bytes[topicEnd + 1] ?? 0)
-      count(bytes, hasId ? topicEnd + 2 : topicEnd, end)
+      receipts.count(bytes, hasId ? topicEnd + 2 : topicEnd, end)
     },
   })
   if (subscribes) await subscribe(member, filter, qos)
@@ -248,16 +185,6 @@ function writeOwed(member: Member): void {
   owing.delete(member)
   member.client?.socket.write(Buffer.from(member.owed))
   member.owed.length = 0
-}
-
-function count(bytes: Buffer, start: number, end: number): void {
-  const stamp = readStamp(bytes, start, end)
-  if (Number.isNaN(stamp) || stamp < countedFrom) return
-  now = microseconds()
-  if (firstStamp === 0) firstStamp = stamp
-  lastReceipt = now
-  times[received++] = (now - stamp) / 1000
-  stamps.add(stamp)
 }
 
 function subscribe(member: Member | undefined, filter: string, qos: number): Promise<void> {

@@ -3,25 +3,25 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { percentile } from '../../telemetry/latency.ts'
 import { playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'
+import { type Delays, delaysOf } from './delays.ts'
 import { type Address, openLightClient } from './light-client.ts'
 import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
 /* The pair: a process with an ordinary publisher, subscriber and receiver of pushes. An attack must not harm them. */
 
-/** Counts and times of one phase. A journey leads an event from the publisher to the subscriber or webhook. */
-export interface Journeys {
+/**
+ * Counts and delays of one phase. A journey leads an event from the publisher to the subscriber or webhook. Delays: from
+ * publish to receipt, milliseconds; Infinity for an event that never came.
+ */
+export interface Journeys extends Delays {
   sent: number
   acknowledged: number
   received: number
   /** Events received before the phase ended. */
   meanwhile: number
-  /** From publish to receipt, milliseconds; Infinity for an event that never came. */
-  p50: number
-  p99: number
 }
 
 /** Interval between two events, milliseconds. */
@@ -154,13 +154,11 @@ function numberOf(text: string): number | undefined {
 
 function summarize(name: Phase, at: 'receivedAt' | 'pushedAt'): Journeys {
   const of = journeys.filter((journey) => journey.phase === name)
-  const times = of.map((journey) => (journey[at] ?? Infinity) - journey.sentAt).sort((a, b) => a - b)
   return {
     sent: of.length,
     acknowledged: of.filter(({ acknowledged }) => acknowledged).length,
     received: of.filter((journey) => journey[at] !== undefined).length,
     meanwhile: of.filter((journey) => (journey[at] ?? Infinity) <= (endOf[name] ?? Infinity)).length,
-    p50: percentile(times, 0.5),
-    p99: percentile(times, 0.99),
+    ...delaysOf(of.map((journey) => (journey[at] ?? Infinity) - journey.sentAt)),
   }
 }

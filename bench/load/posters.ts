@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { connect, type TLSSocket } from 'node:tls'
-import { percentile } from '../../telemetry/latency.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'
+import { delaysOf } from './delays.ts'
 import { createEvent } from './event.ts'
 import type { Address } from './light-client.ts'
 import { microseconds } from './stamp.ts'
@@ -54,9 +54,8 @@ export const commands = {
         }
       }),
     )
-    const sorted = Float64Array.from(times).sort()
     const seconds = (performance.now() - start) / 1000
-    return { rate: count / seconds, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), refused }
+    return { rate: count / seconds, ...delaysOf(times), refused }
   },
 }
 

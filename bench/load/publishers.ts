@@ -1,6 +1,6 @@
-import { percentile } from '../../telemetry/latency.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'
+import { delaysOf } from './delays.ts'
 import { createEvent } from './event.ts'
 import { type Address, type LightClient, openLightClient } from './light-client.ts'
 import { type Login, publishPacket } from './packets.ts'
@@ -60,8 +60,8 @@ export const commands = {
       if (acknowledgements.length >= count) done()
     })
     const missing = count - acknowledgements.length
-    const times = Float64Array.from([...acknowledgements, ...Array(missing).fill(Infinity)]).sort()
-    return { acknowledged: count - missing, p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
+    const delays = delaysOf([...acknowledgements, ...Array<number>(missing).fill(Infinity)])
+    return { acknowledged: count - missing, ...delays }
   },
 
   /** Sends one event for every livestream. Resolves when all are acknowledged, or after `seconds`. */
@@ -97,13 +97,11 @@ export const commands = {
       }
       for (const publisher of publishers) acknowledged(publisher)
     })
-    const sorted = Float64Array.from(acknowledgements).sort()
     return {
       sent,
       acknowledged: acknowledgements.length,
       seconds: (performance.now() - start) / 1000,
-      p50: percentile(sorted, 0.5),
-      p99: percentile(sorted, 0.99),
+      ...delaysOf(acknowledgements),
     }
   },
 }

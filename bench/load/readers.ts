@@ -1,17 +1,14 @@
 import { once } from 'node:events'
 import type { OnReadOpts } from 'node:net'
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
-import { percentile } from '../../telemetry/latency.ts'
 import { answer } from '../answer.ts'
-import type { Receipts } from './crowd.ts'
 import { type Address, paced } from './light-client.ts'
-import { createStampReader, microseconds } from './stamp.ts'
+import { createReceipts } from './receipts.ts'
 
 /* A load generator: a process with readers over HTTPS, of streams and of what is on air now. */
 
 /** Streams that open at the same time. */
 const concurrency = 16
-const patienceMs = 30_000
 const stampKey = Buffer.from('"playlistItemId":"at')
 const ready = Buffer.from('event: ready\n')
 const headEnd = Buffer.from('\r\n\r\n')
@@ -19,10 +16,7 @@ const headEnd = Buffer.from('\r\n\r\n')
 const streams: TLSSocket[] = []
 /** One read buffer for all streams. */
 const shared = Buffer.alloc(64 * 1024)
-const readStamp = createStampReader()
-let times = new Float64Array(0)
-let received = 0
-let countedFrom = 0
+const receipts = createReceipts()
 
 export const commands = {
   /** Opens `count` more streams. Resolves when all are ready. */
@@ -40,24 +34,8 @@ export const commands = {
     )
   },
 
-  begin({ room }: { room: number }): void {
-    times = new Float64Array(room)
-    received = 0
-    countedFrom = microseconds()
-  },
-
-  /** Resolves when `count` events have come, or none for a while. */
-  async finish({ count }: { count: number }): Promise<Pick<Receipts, 'received' | 'p50' | 'p99'>> {
-    let seen = -1
-    let since = performance.now()
-    while (received < count && performance.now() < since + patienceMs) {
-      if (received > seen) since = performance.now()
-      seen = received
-      await new Promise((resolve) => setTimeout(resolve, 10))
-    }
-    const sorted = times.subarray(0, Math.min(received, times.length)).sort()
-    return { received, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
-  },
+  begin: receipts.begin,
+  finish: receipts.finish,
 
   /** Asks `count` times, over so many kept connections. Returns the time for all, and how many answers had no 200 or 304. */
   async ask(of: Asking): Promise<{ ms: number; failed: number }> {
@@ -148,7 +126,6 @@ function tlsOf({ port, ca }: Address): ConnectionOptions {
 /** An event is small, so that a read seldom has a part of one. */
 function count(length: number): void {
   for (let at = shared.indexOf(stampKey); at >= 0 && at < length; at = shared.indexOf(stampKey, at + 1)) {
-    const stamp = readStamp(shared, at, length)
-    if (!Number.isNaN(stamp) && stamp >= countedFrom) times[received++] = (microseconds() - stamp) / 1000
+    receipts.count(shared, at, length)
   }
 }

@@ -1,8 +1,8 @@
 import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
-import { percentile } from '../../telemetry/latency.ts'
 import { institutions, playing, station } from '../../test/events.ts'
 import { startChild, type Usage } from '../child.ts'
 import { atPace } from '../load/at-pace.ts'
+import { delaysOf } from '../load/delays.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
 import { type Build, startNode } from '../node.ts'
 import type { commands as bareWebhooks } from '../peers/bare-webhooks-process.ts'
@@ -164,6 +164,5 @@ async function measure(
   await all
   const ms = performance.now() - began
   const cpu = (((await pusher.usage()).cpuMs - before.cpuMs) * 1000) / times.length
-  const sorted = Float64Array.from(times).sort()
-  return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), cpu, ms }
+  return { ...delaysOf(times), cpu, ms }
 }

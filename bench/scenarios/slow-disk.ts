@@ -1,7 +1,8 @@
 import { startChild } from '../child.ts'
 import { deliver, enterCrowd, joinPublishers } from '../delivery.ts'
 import { freshly } from '../freshly.ts'
-import type { commands as crowdCommands, Receipts } from '../load/crowd.ts'
+import type { commands as crowdCommands } from '../load/crowd.ts'
+import type { Delays } from '../load/delays.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import type { StartPeer } from '../peers/peer.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
@@ -86,6 +87,6 @@ export const slowDisk: Scenario = {
   },
 }
 
-function delaysOf({ p50, p99 }: Pick<Receipts, 'p50' | 'p99'>) {
+function delaysOf({ p50, p99 }: Delays) {
   return { p50, p99 }
 }

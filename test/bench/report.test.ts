@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { readArguments } from '../../bench/arguments.ts'
 import { goals } from '../../bench/goals.ts'
+import { delaysOf } from '../../bench/load/delays.ts'
 import { introduction, summarize, toTables } from '../../bench/report.ts'
 import type { Sample, Scenario } from '../../bench/scenario.ts'
 import { projectFile } from '../root.ts'
@@ -30,6 +31,14 @@ t.test('figures are medians of the runs, ratios medians of the ratios within a r
   t.same(ours?.ratios, { other: { cpu: 1.5 } })
   t.match(other, { system: 'other', figures: { cpu: 20 } })
   t.equal(other?.ratios, undefined)
+})
+
+t.test('a run in which nothing came has no part in a median', async (t) => {
+  t.same(delaysOf([]), { p50: NaN, p99: NaN, max: NaN })
+  const [ours] = summarize([...samples, sample('hub', 3, NaN), sample('other', 3, 1)], scenario)
+  t.match(ours, { runs: 4, figures: { cpu: 20 }, ratios: { other: { cpu: 1.5 } } })
+  const [none] = summarize([sample('hub', 1, NaN)], scenario)
+  t.match(toTables(none ? [none] : [], scenario), /\| ten subscribers \| hub +\| +– \| +0 \|$/)
 })
 
 t.test('the tables are Markdown, the ratios in one of their own', async (t) => {
