@@ -198,11 +198,14 @@ function pairValues(pairs: string): string[] {
   return pairs.match(pairValue) ?? []
 }
 
+/** Texts and numbers of a JSON value: each may be a key. */
 function textsIn(value: unknown): string[] {
-  return typeof value === 'string' ? [value] : Object.values(Object(value)).flatMap(textsIn)
+  if (typeof value === 'string' || typeof value === 'number') return [String(value)]
+  return Object.values(Object(value)).flatMap(textsIn)
 }
 
 function maskedJson(value: unknown, values: Values): unknown {
+  if (typeof value === 'number') return '***'
   if (typeof value === 'string') return hasPlaceholder(value) ? filledJson(value, values) : '***'
   if (Array.isArray(value)) return value.map((item) => maskedJson(item, values))
   if (typeof value !== 'object' || value === null) return value

@@ -89,14 +89,25 @@ t.test('url-template fills path and query percent-encoded', async (t) => {
 })
 
 t.test('url-template fills the texts of a JSON body, and cannot be led out of them', async (t) => {
-  const body = '{"a":["{artist}: {title}"],"key":"SECRET","n":1}'
+  const body = '{"a":["{artist}: {title}"],"key":"SECRET","pin":20071969,"on":true}'
   const made = template(
     { url: 'http://h/', method: 'POST', body },
     { title: '","key":"x', artist: '{title}' },
   )
-  t.strictSame(JSON.parse(made.body ?? ''), { a: ['{title}: ","key":"x'], key: 'SECRET', n: 1 })
+  t.strictSame(JSON.parse(made.body ?? ''), {
+    a: ['{title}: ","key":"x'],
+    key: 'SECRET',
+    pin: 20071969,
+    on: true,
+  })
   t.equal(made.headers?.['content-type'], 'application/json')
-  t.notMatch(JSON.stringify(made.shown), /SECRET/)
+  t.strictSame(JSON.parse(made.shown.body ?? ''), {
+    a: ['{title}: ","key":"x'],
+    key: '***',
+    pin: '***',
+    on: true,
+  })
+  t.same(made.secrets, ['SECRET', '20071969'], 'nor where the other side repeats them')
   const form = template(
     { url: 'http://h/', method: 'POST', body: 'key=SECRET&t={title}' },
     { title: 'a&b=c' },
