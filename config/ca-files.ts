@@ -86,11 +86,13 @@ async function watchCa(setting: string, path: string, log: { info: Tell; error: 
   }
 
   async function take(): Promise<void> {
+    const before = current
     try {
       current = await readCa(setting, path)
-      log.info({ setting, path }, 'CA replaced')
       for (const listener of listeners) listener()
+      log.info({ setting, path }, 'CA replaced')
     } catch (error) {
+      current = before
       const { cause } = error instanceof Error ? error : {}
       const reason = cause instanceof Error ? cause.message : String(error)
       log.error({ setting, path, reason }, 'the replaced CA cannot be used, the old one stays')

@@ -108,6 +108,44 @@ t.test('servers behind a private CA, which is replaced', async (t) => {
   t.equal(cas.redis?.(), pemOf(after))
 })
 
+t.test('a replaced CA that a listener cannot use is not in use, as the log says', async (t) => {
+  const directory = t.testdir()
+  const [before, after] = await Promise.all(
+    ['before', 'after'].map((name) => ensureDevelopmentCertificates(join(directory, name))),
+  )
+  if (!before || !after) throw new Error('no certificates')
+  const path = join(directory, 'ca.pem')
+  const [old, young] = [readFileSync(before.ca, 'utf8'), readFileSync(after.ca, 'utf8')]
+  writeFileSync(path, old)
+  const lines = new EventTarget()
+  let said: Line | undefined
+  const streamWrite = (line: string) => {
+    said = JSON.parse(line)
+    lines.dispatchEvent(new Event('line'))
+    return ''
+  }
+  const cas = await openCaFiles(configOf(directory, { clientCa: path }), pino({ hooks: { streamWrite } }), 10)
+  t.teardown(() => cas.close())
+  // The files are looked at by a timer that keeps no process alive.
+  const alive = setInterval(() => undefined, 60_000)
+  t.teardown(() => clearInterval(alive))
+  let isRefused = true
+  cas.client?.onChange(() => {
+    if (isRefused) throw new Error('ca md too weak')
+  })
+  const replaced = once(lines, 'line')
+  writeFileSync(path, young)
+  await replaced
+  t.match(said, { msg: 'the replaced CA cannot be used, the old one stays', reason: /ca md too weak/ })
+  t.equal(cas.client?.current(), old)
+  isRefused = false
+  const mended = once(lines, 'line')
+  writeFileSync(path, `${young}\n`)
+  await mended
+  t.match(said, { msg: 'CA replaced' })
+  t.equal(cas.client?.current(), `${young}\n`)
+})
+
 t.test('a feed server that answers with a status that HTTP does not have', async (t) => {
   const pair = await ensureDevelopmentCertificates(t.testdir())
   const ca = readFileSync(pair.ca, 'utf8')
