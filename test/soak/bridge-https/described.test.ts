@@ -105,7 +105,11 @@ t.test('the description is a page as well', async (t) => {
   const page = await api.raw('GET', '/docs/')
   t.equal(page.status, 200)
   for (const [, file = ''] of page.text.matchAll(/(?:src|href)="(\.\/static\/[^"]+)"/g)) {
-    t.equal((await api.raw('GET', `/docs/${file.slice(2)}`)).status, 200, file)
+    const path = `/docs/${file.slice(2)}`
+    t.equal((await api.raw('GET', path)).status, 200, file)
+    // Like each file of the hub, it comes whole: a part is never needed, and one behind the end was a 404.
+    for (const range of ['bytes=0-1', 'bytes=999999999-'])
+      t.equal((await api.raw('GET', path, { headers: { range } })).status, 200, `${range} of ${file}`)
   }
   // Its script takes the address of the page for a folder.
   for (const other of [
