@@ -49,7 +49,13 @@ export const track = oneOf(...tracks)
 export const subscription = text('the name of a subscription')
 const anInstant = 'an instant such as 2026-03-01T18:02:00+01:00'
 export const instant = Type.String({ pattern: instantPattern, maxLength: 100, description: anInstant })
-export const positionOrInstant = Type.Union([Type.Integer({ minimum: 0 }), instant], {
+/** A place in the journal. Its number is exact up to the maximum. */
+export const position = Type.Integer({
+  minimum: 0,
+  maximum: Number.MAX_SAFE_INTEGER,
+  description: 'a position: `next` of the page before',
+})
+export const positionOrInstant = Type.Union([position, instant], {
   description: `${anInstant}, or a position`,
 })
 export const dateOrInstant = Type.String({

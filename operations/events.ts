@@ -17,7 +17,16 @@ import {
 } from '../journal/history/event-row.ts'
 import type { Found } from '../journal/history/find.ts'
 import type { History } from '../journal/history/history.ts'
-import { institution, limit, ofEvents, oneOf, pageLimit, positionOrInstant, text } from './arguments.ts'
+import {
+  institution,
+  limit,
+  ofEvents,
+  oneOf,
+  pageLimit,
+  position,
+  positionOrInstant,
+  text,
+} from './arguments.ts'
 import { refusal, unknownName } from './errors.ts'
 import { anId, anInstitution } from './examples.ts'
 import { livestreamsNamed, newestEvents } from './lookups/livestreams.ts'
@@ -249,7 +258,7 @@ export const eventOperations = {
     args: {
       ...ofEvents,
       after: Type.Optional(
-        Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('now')], {
+        Type.Union([position, Type.Literal('now')], {
           description: 'a position (`next` of the answer before), or `now`',
         }),
       ),

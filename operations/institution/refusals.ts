@@ -2,7 +2,7 @@ import { eventClasses } from '../../event/kind.ts'
 import { remedyOf } from '../../event/remedy.ts'
 import { Type } from '../../event/type.ts'
 import { type EventRow, isOf } from '../../journal/history/event-row.ts'
-import { oneOf, text } from '../arguments.ts'
+import { oneOf, position, text } from '../arguments.ts'
 import { checked, delivery, errorItem, listedEvent, shownEvent, stages, warning } from '../events.ts'
 import type { Of } from '../operation.ts'
 import { integer, orNull, string } from '../results.ts'
@@ -50,7 +50,7 @@ const defaultLimit = 100
 /** The arguments of both lists. */
 const ofList = {
   livestream: Type.Optional(text('the id of a livestream')),
-  before: Type.Optional(Type.Integer({ minimum: 0, description: 'a position: `next` of the page before' })),
+  before: Type.Optional(position),
   limit: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 200, description: 'a whole number from 1 to 200' }),
   ),

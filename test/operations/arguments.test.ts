@@ -2,6 +2,7 @@ import t from 'tap'
 import { checkCredentialRequest } from '../../acl/permissions.ts'
 import { checkAnnouncement } from '../../bridge-https/lifecycle/track.ts'
 import { whyWrong } from '../../operations/check-arguments.ts'
+import { ownOperations } from '../../operations/institution/operations.ts'
 import { operations } from '../../operations/operations.ts'
 
 t.test('the schemas refuse what the hub refuses, and nothing else', async (t) => {
@@ -32,6 +33,19 @@ t.test('the schemas refuse what the hub refuses, and nothing else', async (t) =>
       JSON.stringify(change),
     )
   }
+})
+
+t.test('a position that no number of JavaScript has exactly is refused', async (t) => {
+  for (const [name, argument] of [
+    ['events.list', 'before'],
+    ['events.list', 'since'],
+    ['events.tail', 'after'],
+  ] as const) {
+    t.equal(whyWrong(operations[name], { [argument]: 2 ** 53 - 1 }), undefined)
+    t.match(whyWrong(operations[name], { [argument]: 1e21 }), new RegExp(`^${argument} must be .*position`))
+  }
+  const { 'events.list': own } = ownOperations
+  t.match(whyWrong(own, { before: 2 ** 53 }), /^before must be a position/)
 })
 
 t.test('a wrong item of a list is named, with what was expected', async (t) => {
