@@ -50,9 +50,7 @@ const session = Type.Object({
   disconnectedAt: instantOrNull,
   expiresAt: instantOrNull,
   subscriptions: texts,
-  queued: Type.Union([integer, Type.Null()], {
-    description: 'null in the list if the client is away: sessions.show counts the messages',
-  }),
+  queued: orNull(integer, 'null in the list if the client is away: sessions.show counts the messages'),
   inFlight: orNull(integer),
   dropped: integer,
 })

@@ -19,7 +19,7 @@ import { anInstitution, aUsername } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
+import { boolean, instant, instantOrNull, one, orNull, string, texts } from './results.ts'
 
 const permissions = {
   username: string,
@@ -37,9 +37,7 @@ const credential = Type.Object({
   revokeAt: Type.Optional(instant),
   user: Type.Optional(Type.String({ description: 'whose page got this temporary credential' })),
   sessions: Type.Integer({ description: 'persistent sessions' }),
-  lastUsedAt: Type.Union([instant, Type.Null()], {
-    description: 'null: never, or not within the last 400 days',
-  }),
+  lastUsedAt: orNull(instant, 'null: never, or not within the last 400 days'),
 })
 
 const issued = {

@@ -74,7 +74,7 @@ export const listedEvent = Type.Object(row)
 
 const page = Type.Object({
   events: Type.Array(listedEvent),
-  next: Type.Union([integer, Type.Null()], { description: 'the `before` of the next page' }),
+  next: orNull(integer, 'the `before` of the next page'),
 })
 
 export const stages = { decided: number, stored: number, written: number }
@@ -134,9 +134,7 @@ const newest = Type.Object({
   eventTime: stringOrNull,
   livestream: Type.Object({ id: string, externalId: stringOrNull, title: stringOrNull, isListed: boolean }),
   institution: Type.Object({ id: stringOrNull, title: stringOrNull }),
-  silentSince: Type.Union([instant, Type.Null()], {
-    description: 'without an event for longer than usual at this hour; null: it is not',
-  }),
+  silentSince: orNull(instant, 'without an event for longer than usual at this hour; null: it is not'),
   loop: orNull(
     Type.Object(
       { since: instant, lastAt: instant, with: string },

@@ -5,7 +5,7 @@ import { unlessError } from './errors.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, integer, one, string, stringOrNull } from './results.ts'
+import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
 const key = {
   kid: string,
@@ -23,9 +23,7 @@ const apiTrack = Type.Object({
   sunset: instantOrNull,
   link: stringOrNull,
   retiredAt: instantOrNull,
-  brownoutUntil: Type.Union([instant, Type.Null()], {
-    description: 'until this instant the routes of the track answer 503',
-  }),
+  brownoutUntil: orNull(instant, 'until this instant the routes of the track answer 503'),
   requests: Type.Integer({ description: 'of the last 7 days and today' }),
   traffic: Type.Array(Type.Object({ day: string, route: string, requests: integer })),
   left: Type.Array(

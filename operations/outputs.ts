@@ -17,7 +17,7 @@ const lane = Type.Object({
   livestreamId: string,
   there: Type.String({ description: 'what the other side calls the livestream' }),
   state: one(...states),
-  title: Type.Union([string, Type.Null()], { description: 'the title that the other side has' }),
+  title: orNull(string, 'the title that the other side has'),
   since: instantOrNull,
   acknowledged: integer,
   failed: integer,
@@ -31,7 +31,7 @@ const line = Type.Object({
   time: instant,
   result: one(...results, 'stale'),
   title: stringOrNull,
-  duration: Type.Union([Type.Number(), Type.Null()], { description: 'milliseconds' }),
+  duration: orNull(Type.Number(), 'milliseconds'),
   reason: stringOrNull,
   count: Type.Optional(Type.Integer({ description: 'elements that were passed over' })),
   last: Type.Optional(instant),
@@ -127,7 +127,7 @@ export const outputOperations = {
       reason: stringOrNull,
       request: Type.String({ description: 'what was sent, without secrets' }),
       status: orNull(integer),
-      answer: Type.Union([string, Type.Null()], { description: 'null: none that can be read' }),
+      answer: orNull(string, 'null: none that can be read'),
     }),
     async run(node, args, { note }) {
       const { id } = await chosen(node, args)

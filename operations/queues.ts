@@ -47,11 +47,11 @@ export const trouble = {
 
 const shownQueue = Type.Object({
   name: string,
-  target: Type.Union([string, Type.Null()], { description: 'null: the target is gone' }),
+  target: orNull(string, 'null: the target is gone'),
   contact: stringOrNull,
   ...standing,
   ...trouble,
-  driver: Type.Union([driver, Type.Null()], { description: 'null: the driver is a part of the hub' }),
+  driver: orNull(driver, 'null: the driver is a part of the hub'),
   disabledAt: instantOrNull,
   pausedAt: instantOrNull,
 })
@@ -59,9 +59,9 @@ const shownQueue = Type.Object({
 export const attempt = Type.Object({
   messageId: string,
   time: instant,
-  status: Type.Union([integer, Type.Null()], { description: 'null: no answer, or one without a status' }),
+  status: orNull(integer, 'null: no answer, or one without a status'),
   duration: Type.Number({ description: 'milliseconds' }),
-  reason: Type.Union([string, Type.Null()], { description: 'null: the target acknowledged the message' }),
+  reason: orNull(string, 'null: the target acknowledged the message'),
   stale: Type.Optional(
     Type.Object(
       { livestreamId: stringOrNull, count: integer, first: instant, last: instant },

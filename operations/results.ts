@@ -17,9 +17,9 @@ export const instant = Type.String({
 export const instantOrNull = orNull(instant)
 export const stringOrNull = orNull(string)
 
-/** Null: unknown, none or not yet, as the field says. */
-export function orNull<Schema extends TSchema>(schema: Schema) {
-  return Type.Union([schema, Type.Null()])
+/** Null: unknown, none or not yet, as the field or its description says. */
+export function orNull<Schema extends TSchema>(schema: Schema, description?: string) {
+  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 }
 
 /** A text that is one of the given ones. */

@@ -30,11 +30,12 @@ export const shownSubscription = Type.Object({
   ...listed,
   ...trouble,
   from: instantOrNull,
-  livestreams: Type.Union([Type.Array(string), Type.Null()], {
-    description: 'further livestreams, or `*` for all; null: that of the topic only',
-  }),
-  kinds: Type.Union([Type.Array(string), Type.Null()], { description: 'null: playing and next' }),
-  types: Type.Union([Type.Array(string), Type.Null()], { description: 'the types of tracks; null: all' }),
+  livestreams: orNull(
+    Type.Array(string),
+    'further livestreams, or `*` for all; null: that of the topic only',
+  ),
+  kinds: orNull(Type.Array(string), 'null: playing and next'),
+  types: orNull(Type.Array(string), 'the types of tracks; null: all'),
   maxAge: Type.Union([integer, string, Type.Null()], {
     description: 'for how long an event is worth delivering: seconds, or `element`; null: always',
   }),

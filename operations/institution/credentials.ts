@@ -1,7 +1,7 @@
 import { Type } from '../../event/type.ts'
 import { username } from '../arguments.ts'
 import { aUsername } from '../examples.ts'
-import { boolean, instant, string } from '../results.ts'
+import { boolean, instant, orNull, string } from '../results.ts'
 import type { Own } from './own.ts'
 import { ends, type OwnOperation, shows } from './row.ts'
 
@@ -10,10 +10,8 @@ const credential = Type.Object({
   label: string,
   classes: Type.Array(string, { description: 'classes that it is limited to; empty: all' }),
   createdAt: instant,
-  revokeAt: Type.Union([instant, Type.Null()], { description: 'when it ends by itself' }),
-  lastUsedAt: Type.Union([instant, Type.Null()], {
-    description: 'null: never, or not within the last 400 days',
-  }),
+  revokeAt: orNull(instant, 'when it ends by itself'),
+  lastUsedAt: orNull(instant, 'null: never, or not within the last 400 days'),
   connected: Type.Integer({ description: 'clients that are connected with it' }),
   isShared: Type.Boolean({
     description: 'it publishes for other institutions, too: operators alone revoke it',

@@ -19,18 +19,16 @@ const livestream = Type.Object({
   state: one(...states),
   playing: track,
   next: track,
-  lastEventAt: Type.Union([instant, Type.Null()], {
-    description: 'when the hub accepted the newest event that is still shown; null: none is',
-  }),
-  silentSince: Type.Union([instant, Type.Null()], {
-    description: 'silent for longer than usual at this hour; null: it is not',
-  }),
-  staleSince: Type.Union([instant, Type.Null()], {
-    description: 'when what plays should have ended, of a stale livestream; null: it is not stale',
-  }),
-  loopSince: Type.Union([instant, Type.Null()], {
-    description: 'since when it publishes again what came from it; null: it has not within the last hour',
-  }),
+  lastEventAt: orNull(instant, 'when the hub accepted the newest event that is still shown; null: none is'),
+  silentSince: orNull(instant, 'silent for longer than usual at this hour; null: it is not'),
+  staleSince: orNull(
+    instant,
+    'when what plays should have ended, of a stale livestream; null: it is not stale',
+  ),
+  loopSince: orNull(
+    instant,
+    'since when it publishes again what came from it; null: it has not within the last hour',
+  ),
   subscribers: Type.Integer({ description: 'connected clients that subscribe to it' }),
   subscribersOfAll: Type.Integer({ description: 'connected clients that subscribe to all livestreams' }),
   externalId: stringOrNull,

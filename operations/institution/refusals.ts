@@ -9,9 +9,7 @@ import { integer, orNull, string } from '../results.ts'
 import type { Own, OwnLivestream } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 
-const remedy = Type.Union([string, Type.Null()], {
-  description: 'what mends it; null: there is nothing to do',
-})
+const remedy = orNull(string, 'what mends it; null: there is nothing to do')
 const mendedError = Type.Object({ ...errorItem.properties, remedy })
 const mendedWarning = Type.Object({ ...warning.properties, remedy })
 const mended = { errors: Type.Array(mendedError), warnings: Type.Array(mendedWarning) }
@@ -20,9 +18,7 @@ const mendedEvent = Type.Object({ ...listedEvent.properties, ...mended })
 
 const eventsOfWeek = Type.Object({
   events: Type.Array(mendedEvent),
-  next: Type.Union([integer, Type.Null()], {
-    description: 'the `before` of the next page; null: the last page',
-  }),
+  next: orNull(integer, 'the `before` of the next page; null: the last page'),
 })
 
 const { deliveries: _deliveries, nodes: _nodes, ...ofEvent } = shownEvent.properties
@@ -31,12 +27,11 @@ const ownEvent = Type.Object({
   ...mended,
   stages: orNull(Type.Object(stages)),
   receivers: Type.Object({
-    clients: Type.Union([integer, Type.Null()], {
-      description: 'connected clients that got it; null: not known any more',
-    }),
-    webhooks: Type.Union([Type.Array(delivery), Type.Null()], {
-      description: 'those of the institution; null: the user lacks the permission subscribe',
-    }),
+    clients: orNull(integer, 'connected clients that got it; null: not known any more'),
+    webhooks: orNull(
+      Type.Array(delivery),
+      'those of the institution; null: the user lacks the permission subscribe',
+    ),
     others: Type.Integer({ description: 'webhooks of others, and plugin targets' }),
   }),
 })

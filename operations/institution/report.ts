@@ -4,7 +4,7 @@ import { readWeek, weekBeside, weekOf, weekPattern } from '../../event/week.ts'
 import { inTurns } from '../../telemetry/turns.ts'
 import { refusal } from '../errors.ts'
 import type { Of } from '../operation.ts'
-import { boolean, instant, integer, string, stringOrNull } from '../results.ts'
+import { boolean, instant, integer, orNull, string, stringOrNull } from '../results.ts'
 import type { Own } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 
@@ -36,9 +36,7 @@ const sums = {
 const livestream = Type.Object({
   livestreamId: string,
   title: stringOrNull,
-  silentSince: Type.Union([instant, Type.Null()], {
-    description: 'silent until now, and before the end of the week; null: it is not',
-  }),
+  silentSince: orNull(instant, 'silent until now, and before the end of the week; null: it is not'),
   ...sums,
   longestGaps: Type.Array(Type.Object({ from: instant, minutes: integer })),
 })
@@ -55,7 +53,7 @@ export const report = Type.Object({
     Type.Object({
       errorCode: string,
       events: integer,
-      remedy: Type.Union([string, Type.Null()], { description: 'what mends it' }),
+      remedy: orNull(string, 'what mends it'),
     }),
   ),
   livestreams: Type.Array(livestream),
