@@ -348,8 +348,6 @@ type Selection = Static<TObject<typeof ofEvents>>
 
 /** The livestream or institution whose events are asked for. Empty: all institutions. */
 async function scopeOf(node: NodeParts, { livestream: name, institution: institutionId }: Selection) {
-  if (name !== undefined && institutionId !== undefined)
-    throw refusal('livestream and institution cannot be given together')
   if (name !== undefined) {
     const [found, ...others] = await livestreamsNamed(node, name)
     if (!found) throw unknownName('livestream', name)

@@ -42,13 +42,7 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
   if (!isInstitutionUrn(institutionId)) throw refusal('your user belongs to no institution with a URN')
   const { broker, contacts, credentials, deliveries, institutionMail, pipeline } = node
   const { history } = broker
-  const { test, pause, resume } = {
-    test: subscriptionOperations['subscriptions.test'],
-    pause: subscriptionOperations['subscriptions.pause'],
-    resume: subscriptionOperations['subscriptions.resume'],
-  }
-  const setContact = institutionOperations['institutions.contact']
-  const removeContact = institutionOperations['institutions.remove-contact']
+  const ofOperators = { ...subscriptionOperations, ...institutionOperations, ...queueOperations }
   const owned = (name: string): PushSubscription => {
     const found = deliveries.subscriptions.get(institutionId, name)
     if (!found) throw unknownName('subscription', name)
@@ -135,11 +129,11 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
     },
 
     subscriptions: {
-      list: () => subscriptionOperations['subscriptions.list'].run(node, { institution: institutionId }),
+      list: () => ofOperators['subscriptions.list'].run(node, { institution: institutionId }),
 
       async show(name: string) {
         const found = owned(name)
-        const shown = await subscriptionOperations['subscriptions.show'].run(node, { name: found.name })
+        const shown = await ofOperators['subscriptions.show'].run(node, { name: found.name })
         const attempts = await deliveries.attempts(found.name)
         const deadLetters = deliveries.deadLetters(found.name)
         const paused = shown.paused && {
@@ -150,14 +144,17 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
         return { ...shown, paused, attempts, letters: deadLetters }
       },
 
-      test: (name: string, change: ChangeRequest) => test.run(node, { name: owned(name).name }, change),
-      pause: (name: string, change: ChangeRequest) => pause.run(node, { name: owned(name).name }, change),
-      resume: (name: string, change: ChangeRequest) => resume.run(node, { name: owned(name).name }, change),
+      test: (name: string, change: ChangeRequest) =>
+        ofOperators['subscriptions.test'].run(node, { name: owned(name).name }, change),
+      pause: (name: string, change: ChangeRequest) =>
+        ofOperators['subscriptions.pause'].run(node, { name: owned(name).name }, change),
+      resume: (name: string, change: ChangeRequest) =>
+        ofOperators['subscriptions.resume'].run(node, { name: owned(name).name }, change),
 
       replay(name: string, asked: { messageId?: string; since?: string }, change: ChangeRequest) {
         const found = owned(name)
         if (found.pausedAt !== undefined) throw refusal('nothing is replayed: it is paused. Resume it first')
-        return queueOperations['queues.replay'].run(node, { name: found.name, ...asked }, change)
+        return ofOperators['queues.replay'].run(node, { name: found.name, ...asked }, change)
       },
     },
 
@@ -169,10 +166,11 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
         const wait = await institutionMail?.mayConfirm(institutionId)
         if (wait !== undefined)
           throw refusal(`your institution had three of these mails within the hour: again in ${wait} s`)
-        return setContact.run(node, { institution: institutionId, email }, change)
+        return ofOperators['institutions.contact'].run(node, { institution: institutionId, email }, change)
       },
 
-      remove: (change: ChangeRequest) => removeContact.run(node, { institution: institutionId }, change),
+      remove: (change: ChangeRequest) =>
+        ofOperators['institutions.remove-contact'].run(node, { institution: institutionId }, change),
     },
   }
 
