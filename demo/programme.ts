@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/sample-feed.ts'
-import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
+import { type Livestream, readLivestreams } from '../validator/feed/feed.ts'
 
 /** One element of a running order. */
 export interface Element {
@@ -84,7 +84,7 @@ export function readAllStations(coverOf: (title: string) => string): Station[] {
   const elements = readStations(coverOf).flatMap(({ playlist }) => playlist)
   // A browser might lack fonts for scripts other than Latin. A short element would be over at once.
   const shown = elements.filter(({ title, length }) => isLatin(title) && length > 60)
-  return readFeed().livestreams.map((livestream, index) => ({
+  return sampleLivestreams().map((livestream, index) => ({
     livestreams: [livestream],
     playlist: [nth(shown, index), nth(shown, index + 5)],
   }))
@@ -92,11 +92,10 @@ export function readAllStations(coverOf: (title: string) => string): Station[] {
 
 /** The stations of the demonstration. Their livestreams come from the sample feed. */
 export function readStations(coverOf: (title: string) => string): [Station, Station, ...Station[]] {
-  const { feed } = readFeed()
-  const titles = livestreamsByTitle()
+  const byTitle = new Map(sampleLivestreams().map((livestream) => [livestream.title, livestream]))
   const stations = lineUp.map(({ livestreams, playlist }): Station => {
     const [first, ...others] = livestreams.map((title) => {
-      const found = feed.byId.get(titles.get(title) ?? '')
+      const found = byTitle.get(title)
       if (!found) throw new Error(`the sample feed has no livestream ${title}`)
       return found
     })
@@ -110,17 +109,10 @@ export function readStations(coverOf: (title: string) => string): [Station, Stat
   return [one, two, ...more]
 }
 
-function readFeed() {
-  const read = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
+function sampleLivestreams(): readonly Livestream[] {
+  const read = readLivestreams(readFileSync(sampleFeedPath, 'utf8'))
   if ('problem' in read) throw new Error(`the sample feed cannot be used: ${read.problem}`)
-  return read
-}
-
-function livestreamsByTitle(): Map<string, string> {
-  const { items }: { items: { id: string; title: string }[] } = JSON.parse(
-    readFileSync(sampleFeedPath, 'utf8'),
-  )
-  return new Map(items.map(({ id, title }) => [title, id]))
+  return read.livestreams
 }
 
 function music(artist: string, title: string, length: number): Element {

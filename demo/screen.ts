@@ -1,4 +1,5 @@
 import pc from 'picocolors'
+import stringWidth from 'string-width'
 import { kindByName } from '../event/kind.ts'
 import type { Decision, Institution } from './broadcasters.ts'
 import type { Arrival } from './subscribers.ts'
@@ -63,7 +64,7 @@ export function createScreen(
 
     /** Shows the summary at the end, as rows of two columns. */
     table(rows: readonly (readonly [label: string, value: string])[]): void {
-      const width = Math.max(...rows.map(([label]) => widthOf(label)))
+      const width = Math.max(...rows.map(([label]) => stringWidth(label)))
       for (const [label, value] of rows) line(`  ${pad(label, width)}  ${value}`)
     },
 
@@ -125,13 +126,13 @@ function describeEvent({ title, artist, name, state, text }: Record<string, unkn
   return typeof artist === 'string' ? `${artist} – ${title}` : String(title)
 }
 
-/** Cuts `text` to at most `width` columns. An ellipsis stands for the rest. */
+/** Cuts `text` to at most `width` columns of a terminal. An ellipsis stands for the rest. */
 export function cut(text: string, width: number): string {
-  if (widthOf(text) <= width) return text
+  if (stringWidth(text) <= width) return text
   let kept = ''
   let used = 0
   for (const { segment } of graphemes.segment(text)) {
-    used += widthOf(segment)
+    used += stringWidth(segment)
     if (used > width - 1) break
     kept += segment
   }
@@ -139,16 +140,7 @@ export function cut(text: string, width: number): string {
 }
 
 function pad(text: string, width: number): string {
-  return text + ' '.repeat(Math.max(width - widthOf(text), 0))
-}
-
-/** Columns that a text takes on a terminal. East Asian characters and emoji take two. */
-export function widthOf(text: string): number {
-  let width = 0
-  for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1
-  return width
+  return text + ' '.repeat(Math.max(width - stringWidth(text), 0))
 }
 
 const graphemes = new Intl.Segmenter()
-const wide =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303F\uFF01-\uFF60\uFFE0-\uFFE6]/u

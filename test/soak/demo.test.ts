@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import stringWidth from 'string-width'
 import tap, { type Test, test } from 'tap'
 import { sampleFeedPath } from '../../config/sample-feed.ts'
-import { createScreen, cut, widthOf } from '../../demo/screen.ts'
+import { createScreen, cut } from '../../demo/screen.ts'
 import { root } from '../root.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { createBrowser, skip } from '../web/browser.ts'
@@ -105,9 +106,6 @@ test('a wrong option is a usage error', async (t) => {
 })
 
 test('the screen cuts by columns, not by characters', async (t) => {
-  t.equal(widthOf('Küstenwelle'), 11)
-  t.equal(widthOf('Ku\u0308stenwelle'), 11)
-  t.equal(widthOf('夜明け'), 6)
   t.equal(cut('Küstenwelle', 11), 'Küstenwelle')
   t.equal(cut('Küstenwelle 1 Haffland', 12), 'Küstenwelle…')
   t.equal(cut('Ku\u0308stenwelle', 3), 'Ku\u0308…')
@@ -124,7 +122,7 @@ test('the screen cuts by columns, not by characters', async (t) => {
   }
   const plain = lines.map((line) => line.replaceAll(new RegExp(`${'\u001b'}\\[\\d+m`, 'g'), ''))
   for (const line of plain) {
-    t.equal(widthOf(line), 80)
+    t.equal(stringWidth(line), 80)
     t.match(line, '…')
   }
 })
