@@ -47,7 +47,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
     /** One line of values, padded so that lines printed one by one are aligned. */
     line(values: readonly (readonly [value: unknown, width: number])[]): string {
       return values
-        .map(([value, width]) => show(value).padEnd(width))
+        .map(([value, width]) => padded(show(value), width))
         .join('  ')
         .trimEnd()
     },
@@ -97,8 +97,12 @@ function aligned(rows: readonly (readonly string[])[]): string {
   for (const row of rows) {
     for (const [nth, cell] of row.entries()) columns[nth] = Math.max(columns[nth] ?? 0, widthOf(cell))
   }
-  const padded = (cell: string, nth: number) => cell + ' '.repeat((columns[nth] ?? 0) - widthOf(cell))
-  return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n')
+  const line = (row: readonly string[]) => row.map((cell, nth) => padded(cell, columns[nth] ?? 0)).join('  ')
+  return rows.map((row) => line(row).trimEnd()).join('\n')
+}
+
+function padded(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(columns - widthOf(text), 0))
 }
 
 /** How many columns a text takes. For ASCII, `stringWidth` would be slow. */

@@ -1,3 +1,4 @@
+import stringWidth from 'string-width'
 import t from 'tap'
 import type { CommandOf } from '../../../cli/command.ts'
 import { commands } from '../../../cli/commands.ts'
@@ -17,4 +18,15 @@ t.test('the line of an event with a hundred errors has the first three', async (
   const printed = String(list.print({ events: [{ ...row, errors }], next }, createPrinter({})))
   const reasons = [0, 1, 2].map((nth) => `enum.openapi.validation .services.${nth}.type`)
   t.ok(printed.trimEnd().endsWith(`${reasons.join(', ')}, and 97 more`), printed)
+})
+
+t.test('the columns of events that are followed are as wide for every script', async (t) => {
+  const tail = commands.find(({ words }) => words === 'events tail')
+  const [row] = operations['events.list'].resultExample.events
+  const errors = [{ path: '.title', message: 'wrong', errorCode: 'the-last-column' }]
+  const places = ['Meeresrauschen', '港の灯り', 'Ku\u0308stenwelle', '👩‍🚀'].map((title) => {
+    const line = tail?.line?.({ ...row, title, errors }, createPrinter({})) ?? ''
+    return stringWidth(line.slice(0, line.indexOf('the-last-column')))
+  })
+  t.equal(new Set(places).size, 1, places.join(' '))
 })
