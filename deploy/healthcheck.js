@@ -4,6 +4,8 @@ import net from 'node:net'
 import tls from 'node:tls'
 import { loadConfig } from '../dist/config.js'
 
+// Until the whole answer is there: it may break off.
+process.exitCode = 1
 const loaded = loadConfig(process.env, process.cwd())
 if ('problems' in loaded) fail(loaded.problems.join('\n'))
 const { host, httpsPort, proxyProtocol, proxyFrom } = loaded.config

@@ -3,9 +3,10 @@ import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { connect as connectTls } from 'node:tls'
+import { connect as connectTls, createServer } from 'node:tls'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
@@ -141,6 +142,19 @@ t.test('the health check asks the node of its environment', async (t) => {
   await t.rejects(check({ ...strict, HUB_HTTPS_PORT: String(httpsPort) }), { code: 1, stderr: /proxyFrom/ })
   await hub.close()
   await t.rejects(check({ HUB_HTTPS_PORT: port }), { code: 1, stderr: /ECONNREFUSED/ })
+
+  const certs = dirname(hub.caPath)
+  const server = createServer(
+    { key: readFileSync(join(certs, 'server-key.pem')), cert: readFileSync(join(certs, 'server.pem')) },
+    (socket) => {
+      socket.on('error', () => {})
+      socket.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{"status"', () => socket.destroy())
+    },
+  )
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => server.close())
+  const { port: broken } = server.address() as AddressInfo
+  await t.rejects(check({ HUB_HTTPS_PORT: String(broken) }), { code: 1 }, 'half an answer is no health')
 })
 
 function environmentOf(text: string): Record<string, string> {
