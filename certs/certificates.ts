@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createSecureContext } from 'node:tls'
+import { createSecureContext, rootCertificates } from 'node:tls'
 import type { Log } from '../telemetry/log.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 
@@ -20,16 +20,22 @@ interface KeyPair {
 export function createCertificates(parts: {
   certPath: string
   keyPath: string
+  /** PEM: the CA that clients are told to trust. */
+  ca?: string | undefined
   log: Pick<Log, 'info' | 'warn' | 'error'>
   /** Time between two looks at the files, milliseconds. */
   intervalMs?: number
+  clock?: () => number
 }) {
-  const { certPath, keyPath, log, intervalMs = 1000 } = parts
+  const { certPath, keyPath, ca = '', log, intervalMs = 1000, clock = Date.now } = parts
   const listeners = new Set<(pair: KeyPair) => void>()
   let current = check(readPair())
-  warnAboutValidity()
-  // What the last look found, and whether the node has acted on it.
-  let last = { found: contentOf(current.pair), isDone: true }
+  warnAboutCurrent()
+  // What the last look found, and when the node acts on it; undefined: it has acted.
+  let last: { found: string; from: number | undefined } = {
+    found: contentOf(current.pair),
+    from: undefined,
+  }
   let looking = false
   // Compares content: modification times and inotify both miss a swapped symlink (mosquitto#524).
   const timer = setInterval(() => void look(), intervalMs).unref()
@@ -70,9 +76,9 @@ export function createCertificates(parts: {
   function judge(files: KeyPair | { reason: string }): void {
     const found = 'reason' in files ? files.reason : contentOf(files)
     if (found !== last.found) {
-      last = { found, isDone: found === contentOf(current.pair) }
-    } else if (!last.isDone) {
-      last.isDone = true
+      last = { found, from: found === contentOf(current.pair) ? undefined : 0 }
+    } else if (last.from !== undefined && last.from <= clock()) {
+      last.from = undefined
       if ('reason' in files) keepOld(files.reason)
       else take(files)
     }
@@ -88,14 +94,24 @@ export function createCertificates(parts: {
   }
 
   function take(pair: KeyPair): void {
+    let next: typeof current
     try {
-      current = check(pair)
+      next = check(pair)
     } catch (error) {
       keepOld(reasonOf(error))
       return
     }
+    const problem = whyNotAt(clock(), next.certificate)
+    // No client would get in with the new one any more.
+    if (problem !== undefined && whyNotAt(clock(), current.certificate) === undefined) {
+      keepOld(`${certPath} ${problem}`)
+      const from = Date.parse(next.certificate.validFrom)
+      if (from > clock()) last.from = from
+      return
+    }
+    current = next
     log.info({ certPath, notAfter: current.certificate.validTo }, 'certificate replaced')
-    warnAboutValidity()
+    warnAboutCurrent()
     for (const listener of listeners) handOn(listener)
   }
 
@@ -111,12 +127,15 @@ export function createCertificates(parts: {
     log.error({ certPath, keyPath, reason }, 'the replaced certificate cannot be used, the old one stays')
   }
 
-  function warnAboutValidity(): void {
-    const { validFrom, validTo } = current.certificate
-    const now = Date.now()
+  function warnAboutCurrent(): void {
+    const { certificate, pair } = current
+    const { validFrom, validTo } = certificate
+    const now = clock()
     if (Date.parse(validTo) <= now) log.warn({ certPath, notAfter: validTo }, 'the certificate has expired')
     if (Date.parse(validFrom) > now)
       log.warn({ certPath, notBefore: validFrom }, 'the certificate is not valid yet')
+    const issuer = missingIssuer(certificate, certificatesIn(pair.cert.toString('latin1')), ca)
+    if (issuer !== undefined) log.warn({ certPath, issuer }, 'the certificate may lack the one of its issuer')
   }
 
   function readPair(): KeyPair {
@@ -148,4 +167,37 @@ function parse<T>(failure: string, read: () => T): T {
   } catch (error) {
     throw new Error(`${failure} (${reasonOf(error)})`)
   }
+}
+
+/** Why clients refuse the certificate at this time. Undefined: they do not. */
+function whyNotAt(now: number, { validFrom, validTo }: X509Certificate): string | undefined {
+  if (Date.parse(validTo) <= now) return `has expired (${validTo})`
+  return Date.parse(validFrom) > now ? `is not valid yet (${validFrom})` : undefined
+}
+
+/**
+ * Goes from a certificate to its issuers among `others`. Returns the first issuer that is not there, and is neither a
+ * CA that everybody knows nor `ca`. Undefined: the chain is complete.
+ */
+function missingIssuer(
+  leaf: X509Certificate,
+  others: readonly X509Certificate[],
+  ca: string,
+): string | undefined {
+  const rest = new Set(others)
+  let last = leaf
+  for (;;) {
+    if (last.checkIssued(last)) return undefined
+    const next = [...rest].find((other) => last.checkIssued(other))
+    if (!next) break
+    rest.delete(next)
+    last = next
+  }
+  const roots = [...certificatesIn(ca), ...rootCertificates.map((pem) => new X509Certificate(pem))]
+  return roots.some((root) => last.checkIssued(root)) ? undefined : last.issuer.replaceAll('\n', ', ')
+}
+
+function certificatesIn(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
+  return blocks.map((block) => new X509Certificate(block))
 }

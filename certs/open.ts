@@ -32,7 +32,10 @@ export async function openCertificates(config: Config, certsDir: string, log: Lo
     'HUB_TLS_CERT',
     tlsCert,
     'a certificate in PEM, and in HUB_TLS_KEY its key',
-    () => createCertificates({ certPath: paths.tlsCert, keyPath: paths.tlsKey, log }),
+    async () => {
+      const ca = paths.tlsCa === undefined ? undefined : await readCa('HUB_TLS_CA', paths.tlsCa)
+      return createCertificates({ certPath: paths.tlsCert, keyPath: paths.tlsKey, ca, log })
+    },
   )
   return { certificates, paths }
 }

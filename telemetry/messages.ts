@@ -577,6 +577,13 @@ export const messages = {
     means: 'at start and when it is replaced',
   },
 
+  'the certificate may lack the one of its issuer': {
+    level: 'warn',
+    fields: ['certPath', 'issuer'],
+    means:
+      'at start and when it is replaced: clients that do not know the `issuer` refuse the hub. Put the intermediate certificates behind it; if `issuer` is a CA of your own, name it in `HUB_TLS_CA`',
+  },
+
   // The store, and the nodes that share it.
   'Redis may lose what was acknowledged': {
     level: 'warn',

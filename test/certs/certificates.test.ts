@@ -39,9 +39,50 @@ t.test('an expired certificate is only a warning', async (t) => {
   const old = new Date(Date.now() - 400 * 24 * 3600 * 1000)
   const files = await ensureDevelopmentCertificates(dir, [], old)
   const { log, entries } = collectingLog()
-  const certificates = createCertificates({ certPath: files.cert, keyPath: files.key, log })
+  const ca = await readFile(files.ca, 'utf8')
+  const certificates = createCertificates({ certPath: files.cert, keyPath: files.key, ca, log })
   t.teardown(() => certificates.close())
   t.match(entries, [{ level: 40, msg: /has expired/ }])
+})
+
+t.test('a certificate without that of its issuer is a warning', async (t) => {
+  const { files } = await pairs(t)
+  const chain = join(files.dir, 'chain.pem')
+  await writeFile(chain, `${await readFile(files.cert, 'utf8')}${await readFile(files.ca, 'utf8')}`)
+  const own = await readFile(files.ca, 'utf8')
+  for (const [certPath, ca, warnings] of [
+    [files.cert, undefined, [{ level: 40, msg: /may lack/, issuer: /CN=/ }]],
+    [files.cert, own, []],
+    [chain, undefined, []],
+  ] as const) {
+    const { log, entries } = collectingLog()
+    createCertificates({ certPath, keyPath: files.key, ca, log }).close()
+    t.match(entries, warnings)
+    t.equal(entries.length, warnings.length)
+  }
+})
+
+t.test('a pair that no client would accept now does not replace one that is valid', async (t) => {
+  let now = Date.now()
+  const { files, certificates, entries, nextError } = await start(t, () => now)
+  const before = certificates.current()
+  const inDays = (days: number) => new Date(now + days * 24 * 3600 * 1000)
+  const refused = async (at: Date, reason: RegExp) => {
+    const other = await ensureDevelopmentCertificates(join(files.dir, `${at.getTime()}`), [], at)
+    await replace(other.cert, files.cert)
+    await replace(other.key, files.key)
+    // Between the two the pair does not fit.
+    const isTold = () => reason.test(String(entries.at(-1)?.reason))
+    while (!isTold()) await nextError()
+    t.equal(certificates.current(), before)
+    return other
+  }
+  await refused(inDays(-400), /has expired/)
+  const early = await refused(inDays(10), /is not valid yet/)
+  const changed = nextChange(certificates)
+  now = inDays(11).getTime()
+  await changed
+  t.strictSame(certificates.current().key, await readFile(early.key), 'it does when its time has come')
 })
 
 t.test('replaced files are handed on as a pair, and TLS clients see the new one', async (t) => {
@@ -148,11 +189,17 @@ t.test('a listener that fails does not stop the others', async (t) => {
   )
 })
 
-async function start(t: Test) {
+async function start(t: Test, clock?: () => number) {
   const made = await pairs(t)
   const logged = collectingLog()
   const { cert: certPath, key: keyPath } = made.files
-  const certificates = createCertificates({ certPath, keyPath, log: logged.log, intervalMs: 10 })
+  const certificates = createCertificates({
+    certPath,
+    keyPath,
+    log: logged.log,
+    intervalMs: 10,
+    ...(clock && { clock }),
+  })
   t.teardown(() => certificates.close())
   return { ...made, ...logged, certificates }
 }
@@ -175,6 +222,7 @@ async function replace(from: string, to: string): Promise<void> {
 interface Entry {
   level: number
   msg: string
+  reason?: string
 }
 
 function collectingLog() {
