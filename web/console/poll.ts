@@ -10,8 +10,8 @@ export interface CommandAnswer<Result> {
   problem: Signal<string | undefined>
 }
 
-/** Shortest pause after a failed request, milliseconds. */
-const againMs = 2_000
+/** Shortest and longest pause after a failed request, milliseconds: the view must not say for longer that it failed. */
+const againMs = { least: 2_000, most: 10_000 }
 
 /**
  * Asks for the answer of a command every `everyMs` milliseconds, and when a command has changed something. Stops when
@@ -38,7 +38,8 @@ export function useCommandAnswer<Name extends CommandName>(
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('result' in answer) value.value = answer.result
-        return 'problem' in answer ? (answer.waitMs ?? Math.max(everyMs, againMs)) : everyMs
+        if (!('problem' in answer)) return everyMs
+        return answer.waitMs ?? Math.min(Math.max(everyMs, againMs.least), againMs.most)
       }
     }, refresh)
   }, [name, key, everyMs])

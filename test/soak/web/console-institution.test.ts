@@ -160,6 +160,21 @@ t.test('the weekly report of this week and of others', { skip }, async (t) => {
   t.same(problems, [])
 })
 
+t.test('a view that asks once a minute asks sooner when the hub was not reached', { skip }, async (t) => {
+  const { page } = await start(t, both)
+  await page.route('**/institution/report*', (route) => route.abort(), { times: 1 })
+  await page.clock.install()
+  await open(page, 'Weekly report')
+  await page.getByText('The hub cannot be reached.').waitFor()
+  await page.clock.pauseAt(Date.now() + 1_000)
+  const again = page.waitForRequest('**/institution/report*')
+  await page.clock.runFor(10_000)
+  await again
+  await page.clock.resume()
+  await page.getByText('No event came.').waitFor()
+  t.equal(await page.getByText('The hub cannot be reached.').count(), 0)
+})
+
 t.test('which of my credentials may go: it goes', { skip }, async (t) => {
   const { hub, page, login, problems } = await start(t, both)
   await open(page, 'Credentials')
