@@ -94,14 +94,20 @@ export function createPacketTrace(parts: {
     begin(clientId: string, forMs: number): AsyncIterableIterator<TraceLine> | undefined {
       const id = `${nodes.self} ${++lastTrace}`
       if (!tap(id, clientId)) return undefined
+      let hasBegun = false
       const leaving = new AbortController()
       followed.add(leaving)
       if (isClosing) leaving.abort()
       const following = follow({ id, clientId, end: performance.now() + forMs, leaving })
       const lines: AsyncIterableIterator<TraceLine> = {
         [Symbol.asyncIterator]: () => lines,
-        next: () => following.next(),
+        next() {
+          hasBegun = true
+          return following.next()
+        },
         return() {
+          // Without a first line, `following` has not begun, and ends without its last look, which ends the taps.
+          if (!hasBegun) end(id)
           // A generator alone would go on until its next line.
           followed.delete(leaving)
           leaving.abort()

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import type { TraceLine } from '../../../broker/packet-trace.ts'
 import { connect } from '../../clients.ts'
+import { openBroker } from '../../conformance/peers.ts'
 import { control, institutions, station } from '../../events.ts'
 import { followPackets, openLines } from '../../follow.ts'
 import { rawClient } from '../../raw-client.ts'
@@ -179,6 +180,15 @@ t.test('a reader that stops reading costs little, and others have room when it i
       .catch(() => [])
     return lines.at(-1)?.what === 'over'
   })
+})
+
+t.test('a trace whose reader leaves before its first line takes no room', async (t) => {
+  const { broker } = await openBroker(t)
+  for (let times = 0; times < 50; times++) {
+    const lines = broker.tracePackets('c', 60_000)
+    t.ok(lines, `trace ${times} has room`)
+    await lines?.return?.()
+  }
 })
 
 t.test('a node that closes waits for no trace, and shows the last packets', async (t) => {
