@@ -1,8 +1,9 @@
 import { setMaxListeners } from 'node:events'
-import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { chmod, lstat, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { connect, type Server as NetServer } from 'node:net'
 import { basename, dirname, join } from 'node:path'
+import { makeDirectory } from '../config/make-directory.ts'
 import { isRecord, parseJson } from '../event/json.ts'
 import { isLineByLine, sendLines } from '../operations/lines.ts'
 import { type Commands, createPerform } from '../operations/perform.ts'
@@ -99,7 +100,7 @@ export async function checkSocketPath(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxPathBytes) {
     throw new Error(`the path of the admin socket is longer than ${maxPathBytes} bytes: ${path}`)
   }
-  await mkdir(dirname(path), { recursive: true })
+  await makeDirectory(dirname(path))
   const present = await lstat(path).catch(() => undefined)
   if (present === undefined) return
   if (!present.isSocket())

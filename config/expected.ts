@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto'
-import { access, constants, mkdir, readFile } from 'node:fs/promises'
+import { access, constants, readFile } from 'node:fs/promises'
 import { pathBehindLinks } from './foreign-links.ts'
+import { makeDirectory } from './make-directory.ts'
 import { show } from './mask.ts'
 
 /**
@@ -26,7 +27,7 @@ export async function expected<T>(
 export function ensureDataDirectory(path: string): Promise<void> {
   return expected('HUB_DATA_DIR', path, 'a directory that the node may write to', async () => {
     await pathBehindLinks(path)
-    await mkdir(path, { recursive: true, mode: 0o700 })
+    await makeDirectory(path, 0o700)
     await access(path, constants.W_OK | constants.X_OK)
   })
 }

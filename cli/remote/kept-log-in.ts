@@ -1,7 +1,8 @@
-import { chmod, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, isAbsolute, join } from 'node:path'
 import { pathBehindLinks } from '../../config/foreign-links.ts'
+import { makeDirectory } from '../../config/make-directory.ts'
 
 /** A log-in as it is kept between commands. */
 export interface KeptLogIn {
@@ -35,7 +36,7 @@ export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   const path = pathOf(kept.url)
   const draft = `${path}.${process.pid}`
   await pathBehindLinks(directory())
-  await mkdir(directory(), { recursive: true, mode: 0o700 })
+  await makeDirectory(directory(), 0o700)
   await chmod(directory(), 0o700)
   await rm(draft, { force: true })
   const file = await open(draft, 'wx', 0o600)
