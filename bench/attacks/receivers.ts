@@ -1,8 +1,8 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net'
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net'
+import { listen } from '../listen.ts'
 
 /* Receivers of webhooks, plugin targets and outputs that hang, lie or flood. */
 
@@ -106,10 +106,8 @@ function countOf(server: Server) {
   return {
     counts,
     async listening(port: number) {
-      server.listen(port, '127.0.0.1')
-      await once(server, 'listening')
       return {
-        port: (server.address() as AddressInfo).port,
+        port: await listen(server, { port }),
         /** Requests or connections so far, and bytes that went out. */
         seen: () => ({
           units: counts.units,

@@ -1,7 +1,4 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
@@ -9,6 +6,7 @@ import { answer } from '../answer.ts'
 import { type Delays, delaysOf } from './delays.ts'
 import { type Address, openLightClient } from './light-client.ts'
 import { type Login, publishPacket, subscribePacket } from './packets.ts'
+import { startReceiver } from './receiver.ts'
 
 /* The pair: a process with an ordinary publisher, subscriber and receiver of pushes. An attack must not harm them. */
 
@@ -51,24 +49,17 @@ let timer: NodeJS.Timeout | undefined
 export const commands = {
   /** Starts the receiver of pushes at the address `host`: webhook, plugin target, and output below `/output`. Returns its URL. */
   async receive({ cert, key, host }: { cert: string; key: string; host: string }): Promise<string> {
-    const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
-    server.keepAliveTimeout = 60_000
-    server.on('request', async (request, response) => {
-      const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk)
+    const got = (body: string, response: ServerResponse, { url }: IncomingMessage) => {
       response.writeHead(204).end()
-      const text = Buffer.concat(chunks).toString()
-      const { message } = JSON.parse(text)
-      const number = numberOf(message ? Buffer.from(message.data, 'base64').toString() : text)
+      const { message } = JSON.parse(body)
+      const number = numberOf(message ? Buffer.from(message.data, 'base64').toString() : body)
       const now = performance.now()
       // An output shows the newest title: it has all before it, too.
-      const from =
-        request.url === '/output' ? journeys.findIndex(({ pushedAt }) => pushedAt === undefined) : number
+      const from = url === '/output' ? journeys.findIndex(({ pushedAt }) => pushedAt === undefined) : number
       for (const journey of journeys.slice(from, (number ?? -1) + 1)) journey.pushedAt ??= now
-    })
-    server.listen(0, host)
-    await once(server, 'listening')
-    return `https://${host}:${(server.address() as AddressInfo).port}/`
+    }
+    const { port } = await startReceiver({ cert, key }, got, host)
+    return `https://${host}:${port}/`
   },
 
   /** Publishes 20 events a second from now on. */

@@ -1,10 +1,8 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { makeFolder } from '../ending.ts'
+import { startReceiver } from './receiver.ts'
 
 export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
 
@@ -15,43 +13,29 @@ export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
 export async function startWebhooks(arrived: (playlistItemId: string) => void) {
   const home = makeFolder()
   const tls = await ensureDevelopmentCertificates(home, [])
-  const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) })
-  server.keepAliveTimeout = 60_000
-  server.on('request', async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    if (request.url === '/silent') return
-    response.writeHead(request.url === '/error' ? 500 : 204).end()
-    if (request.url !== '/ok') return
-    const { message } = JSON.parse(Buffer.concat(chunks).toString())
+  const got = (body: string, response: ServerResponse, { url }: IncomingMessage) => {
+    if (url === '/silent') return
+    response.writeHead(url === '/error' ? 500 : 204).end()
+    if (url !== '/ok') return
+    const { message } = JSON.parse(body)
     arrived(JSON.parse(Buffer.from(message.data, 'base64').toString()).playlistItemId)
-  })
-  const port = await listen(server)
+  }
+  const healthy = await startReceiver(tls, got)
   // On one port, dead and healthy webhooks would be one endpoint for the hub.
-  const dead = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) })
-  dead.on('request', (request, response) => server.emit('request', request, response))
-  const deadPort = await listen(dead)
+  const dead = await startReceiver(tls, got)
 
   return {
     ca: tls.ca,
-    ok: `https://localhost:${port}/ok`,
+    ok: `https://localhost:${healthy.port}/ok`,
     dead: [
-      `https://localhost:${deadPort}/error`,
-      `https://localhost:${deadPort}/silent`,
+      `https://localhost:${dead.port}/error`,
+      `https://localhost:${dead.port}/silent`,
       'https://localhost:1025/',
     ],
     async close(): Promise<void> {
-      for (const each of [server, dead]) {
-        each.closeAllConnections()
-        each.close()
-      }
+      await healthy.close()
+      await dead.close()
       await rm(home, { recursive: true, force: true })
     },
   }
-}
-
-async function listen(server: ReturnType<typeof createServer>): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
 }

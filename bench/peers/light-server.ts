@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type TLSSocket } from 'node:tls'
 import { preparePublish } from '../../broker/connection/frames.ts'
 import { packetType } from '../../broker/connection/protocol.ts'
+import { listen } from '../listen.ts'
 import { createPacketCutter } from '../load/packets.ts'
 
 interface Subscriber {
@@ -63,11 +64,9 @@ export async function startLightServer(
     socket.on('error', () => socket.destroy())
     socket.on('close', () => subscribers.delete(subscriber))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
 
   return {
-    port: typeof address === 'object' && address ? address.port : 0,
+    port: await listen(server),
 
     /** Sends a message to all subscribers. It is encoded once for each QoS. */
     send(payload: Buffer): void {

@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:tls'
 import { Aedes, type AedesOptions } from 'aedes'
+import { listen } from '../listen.ts'
 import { createValidation } from './validation.ts'
 
 /** Start parameters of a process that runs Aedes. */
@@ -44,7 +45,5 @@ export async function startValidatingAedes(
     socket.setNoDelay(true)
     aedes.handle(socket)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  return typeof address === 'object' && address ? address.port : 0
+  return listen(server)
 }

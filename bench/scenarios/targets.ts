@@ -1,14 +1,11 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { atPace } from '../load/at-pace.ts'
 import { delaysOf } from '../load/delays.ts'
+import { startReceiver } from '../load/receiver.ts'
 import { startNode } from '../node.ts'
 import { type Ground, prepareGround } from '../peers/ground.ts'
 import { type Options, type Sample, type Scenario, single } from '../scenario.ts'
@@ -60,11 +57,13 @@ async function measureOnce(way: Way, options: Options): Promise<Record<string, n
     const sentAt = new Map<string, number>()
     const times: number[] = []
     let lateAnswers = 0
-    const receiver = await startReceiver(ground, async (id) => {
+    const receiver = await startReceiver(ground.certificate, async (body, response) => {
+      const id = String(JSON.parse(body).event.playlistItemId)
       if (held.has(id)) {
         lateAnswers++
         await delay(late * 1000, undefined, { ref: false })
       } else times.push(performance.now() - (sentAt.get(id) ?? NaN))
+      response.writeHead(204).end()
     })
     stops.push(receiver.close)
     const node = await startHub(ground, count, receiver.port)
@@ -120,28 +119,6 @@ async function startHub({ certificate, feedPath, directory }: Ground, count: num
     HUB_TLS_CA: ca,
     HUB_PUSH_CA: ca,
   })
-}
-
-/** Starts a server that acknowledges when `came` resolves, which gets the `playlistItemId` of each event. */
-async function startReceiver({ certificate }: Ground, came: (id: string) => Promise<void>) {
-  const { cert, key } = certificate
-  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
-  server.keepAliveTimeout = 60_000
-  server.on('request', async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    await came(String(JSON.parse(Buffer.concat(chunks).toString()).event.playlistItemId))
-    response.writeHead(204).end()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return {
-    port: (server.address() as AddressInfo).port,
-    async close(): Promise<void> {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
 }
 
 async function arrived(isDone: () => boolean): Promise<void> {
