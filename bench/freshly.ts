@@ -1,6 +1,6 @@
 import { keepApart } from './cores.ts'
 import { deliver, enterCrowd, joinPublishers, warmUp } from './delivery.ts'
-import { prepareGround } from './peers/ground.ts'
+import { onGround } from './peers/ground.ts'
 import { startBareSockets } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
 import { type Act, alternately, startLoad } from './stage.ts'
@@ -15,9 +15,7 @@ export async function freshly<Result>(
   { runs, warm }: { runs: number; warm: number },
   play: (act: Act, run: number) => Promise<Result[]>,
 ): Promise<Result[]> {
-  const ground = await prepareGround()
-  const stops: (() => Promise<void>)[] = [ground.remove]
-  try {
+  return onGround([], async (ground, stops) => {
     const load = await startLoad(stops)
     const on = async (peer: Peer, work: (act: Act) => Promise<Result[]>) => {
       try {
@@ -35,9 +33,7 @@ export async function freshly<Result>(
       return peer ? on(peer, (act) => play(act, run)) : []
     })
     return results.flat()
-  } finally {
-    for (const stop of stops.reverse()) await stop()
-  }
+  })
 }
 
 /** Lets the load generators do once what they do later: flood, and keep a pace. */

@@ -2,7 +2,7 @@ import { type Commands, startChild } from './child.ts'
 import { keepApart } from './cores.ts'
 import type { commands as crowd } from './load/crowd.ts'
 import type { commands as publishers } from './load/publishers.ts'
-import { type Ground, prepareGround } from './peers/ground.ts'
+import { type Ground, onGround, type Stop } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
 import { startMosquitto, startNats } from './peers/installed.ts'
 import { startAedesOnRedis, startBareSockets, startFloor, startPlainAedes } from './peers/ours.ts'
@@ -43,9 +43,7 @@ export async function onStage<Result>(
   of: { livestreams?: number; apart?: boolean },
   work: (acts: Act[], ground: Ground) => Promise<Result>,
 ): Promise<Result> {
-  const ground = await prepareGround(of.livestreams)
-  const stops: (() => Promise<void>)[] = []
-  try {
+  return onGround([of.livestreams], async (ground, stops) => {
     const acts: Act[] = []
     for (const start of starters) {
       const peer = await start(ground)
@@ -55,20 +53,17 @@ export async function onStage<Result>(
       if (of.apart) await keepApart(peer.pids, [act.crowd.pid, act.publishers.pid])
       acts.push(act)
     }
-    return await work(acts, ground)
-  } finally {
-    await Promise.allSettled(stops.map((stop) => stop()))
-    await ground.remove()
-  }
+    return work(acts, ground)
+  })
 }
 
 /** Starts load generators for a peer. Adds the functions that stop them to `stops`. */
-export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
+export async function actOf(peer: Peer, stops: Stop[]): Promise<Act> {
   return { peer, ...(await startLoad(stops)) }
 }
 
 /** Starts load generators. Adds the functions that stop them to `stops`. */
-export async function startLoad(stops: (() => Promise<void>)[]): Promise<Omit<Act, 'peer'>> {
+export async function startLoad(stops: Stop[]): Promise<Omit<Act, 'peer'>> {
   const load = {
     crowd: await startChild<typeof crowd>('load/crowd.ts'),
     publishers: await startChild<typeof publishers>('load/publishers.ts'),

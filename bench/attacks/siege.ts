@@ -11,7 +11,7 @@ import type { Journeys, Phase, commands as pairCommands } from '../load/pair.ts'
 import { type Bound, boundMemory, watchMemory } from '../memory.ts'
 import { type BenchNode, startNode } from '../node.ts'
 import { watchOpenFiles } from '../open-files.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { onSlowFolder } from '../slow-disk.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
 import type { Force, Seen, Target } from './attack.ts'
@@ -62,9 +62,7 @@ export async function besiege(
   of: Phases & { force?: Partial<Force>; env?: Record<string, string>; memory?: number; apart?: boolean },
 ): Promise<Outcome> {
   const plan: Plan = attacks[name]
-  const ground = await prepareGround(plan.livestreams, [pairHost])
-  const stops: (() => Promise<unknown>)[] = [ground.remove]
-  try {
+  return onGround([plan.livestreams, [pairHost]], async (ground, stops) => {
     const pair = await startChild<typeof pairCommands>('load/pair.ts')
     stops.push(pair.stop)
     const attacker = await startChild<typeof attackerCommands>('attacks/attacker.ts')
@@ -162,9 +160,7 @@ export async function besiege(
       ownDelay,
       bound: bound?.by,
     }
-  } finally {
-    for (const stop of stops.reverse()) await stop().catch(() => undefined)
-  }
+  })
 }
 
 async function freePorts(count: number): Promise<number[]> {

@@ -23,6 +23,23 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
   }
 }
 
+export type Stop = () => Promise<unknown>
+
+/** Calls `work` on a ground, and then what it has put into `stops`, the last first, also after an error. */
+export async function onGround<Result>(
+  of: Parameters<typeof prepareGround>,
+  work: (ground: Ground, stops: Stop[]) => Promise<Result>,
+): Promise<Result> {
+  const ground = await prepareGround(...of)
+  const stops: Stop[] = [ground.remove]
+  try {
+    return await work(ground, stops)
+  } finally {
+    // An error of one must not keep the others. What is left is killed when the bench ends.
+    for (const stop of stops.reverse()) await stop().catch(() => undefined)
+  }
+}
+
 /** Reads the feed of a ground, in any process of the bench. */
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))

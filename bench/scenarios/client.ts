@@ -1,6 +1,6 @@
 import { startChild } from '../child.ts'
 import type { commands, Way } from '../load/library-publisher.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { counted, type Scenario, single } from '../scenario.ts'
 import { alternately } from '../stage.ts'
@@ -21,10 +21,7 @@ export const client: Scenario = {
 
   async measure(options, _peers, say) {
     const [count, inFlight] = [single(options, 'events'), single(options, 'inflight')]
-    const stops: (() => Promise<unknown>)[] = []
-    try {
-      const ground = await prepareGround()
-      stops.push(ground.remove)
+    return onGround([], async (ground, stops) => {
       const hub = await startHubPeer(ground)
       stops.push(hub.stop)
       const publishers = []
@@ -37,15 +34,13 @@ export const client: Scenario = {
         await child.ask('flood', { count: single(options, 'warm'), inFlight })
         publishers.push({ way, ...child })
       }
-      return await alternately(publishers, single(options, 'runs'), async ({ way, ask, usage }, run) => {
+      return alternately(publishers, single(options, 'runs'), async ({ way, ask, usage }, run) => {
         const before = await usage()
         await ask('flood', { count, inFlight })
         const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
         say(`${way}: run ${run}: ${cpu.toFixed(1)} µs`)
         return { case: `${counted(inFlight, 'event')} in flight`, system: way, run, figures: { cpu } }
       })
-    } finally {
-      for (const stop of stops.reverse()) await stop()
-    }
+    })
   },
 }

@@ -2,7 +2,7 @@ import { startChild } from '../child.ts'
 import { keepApart, workAside } from '../cores.ts'
 import { deliver, enterCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import type { commands as pageCommands } from '../load/pages.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { type Scenario, single } from '../scenario.ts'
 import { actOf, alternately } from '../stage.ts'
@@ -33,15 +33,12 @@ export const pages: Scenario = {
   async measure(options, _asked, say) {
     const subscribers = single(options, 'subscribers')
     const rate = single(options, 'rate')
-    const ground = await prepareGround()
-    const stops: (() => Promise<unknown>)[] = [ground.remove]
-    try {
+    return onGround([], async (ground, stops) => {
       const hub = await startHubPeer(ground)
-      const ending: (() => Promise<void>)[] = [hub.stop]
-      stops.push(() => Promise.all(ending.map((end) => end())))
-      const act = await actOf(hub, ending)
+      stops.push(hub.stop)
+      const act = await actOf(hub, stops)
       const browsers = await startChild<typeof pageCommands>('load/pages.ts')
-      ending.push(browsers.stop)
+      stops.push(browsers.stop)
       // On machines of their own, browsers would not delay the measured subscribers.
       await workAside(browsers.pid)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
@@ -73,8 +70,6 @@ export const pages: Scenario = {
         await act.crowd.ask('dismiss', {})
         return { case: name, system: 'hub', run, figures: { p50, p99, max, lost } }
       })
-    } finally {
-      for (const stop of stops.reverse()) await stop().catch(() => undefined)
-    }
+    })
   },
 }

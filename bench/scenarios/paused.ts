@@ -3,7 +3,7 @@ import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { playing } from '../../test/events.ts'
 import { type BenchNode, type Build, startNode } from '../node.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Ground, onGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
 import { counted, type Sample, type Scenario, single } from '../scenario.ts'
 import { alternately } from '../stage.ts'
@@ -43,13 +43,15 @@ export const paused: Scenario = {
     const [webhooks, events] = [single(options, 'webhooks'), single(options, 'events')]
     const institutions = Math.ceil(webhooks / maxSubscriptions.perLivestream)
     // Each institution has a livestream. The webhooks are those of the first one, the second warms nodes up.
-    const ground = await prepareGround(Math.max(2, institutions), [], Math.max(2, institutions))
-    const hubs: Paused[] = []
-    try {
+    const places = Math.max(2, institutions)
+    return onGround([places, [], places], async (ground, stops) => {
+      const hubs: Paused[] = []
       for (const build of before ? [undefined, before] : [undefined]) {
         for (const count of [0, webhooks]) {
           say(`${build ? 'before' : 'hub'}: ${counted(count, 'paused webhook')}`)
-          hubs.push(await startPaused(ground, { build, webhooks: count, events }))
+          const hub = await startPaused(ground, { build, webhooks: count, events })
+          stops.push(hub.stop)
+          hubs.push(hub)
         }
       }
       const found = await alternately(hubs, single(options, 'runs'), async (hub, run) => {
@@ -70,10 +72,7 @@ export const paused: Scenario = {
           figures: { cpu, bytes: hub.bytes, ...ratios },
         }
       })
-    } finally {
-      for (const hub of hubs) await hub.stop()
-      await ground.remove()
-    }
+    })
   },
 
   outside: (samples) =>

@@ -2,7 +2,7 @@ import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import type { commands as posterCommands } from '../load/posters.ts'
 import type { Build } from '../node.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Ground, onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { startBareFastify } from '../peers/ours.ts'
 import type { Peer } from '../peers/peer.ts'
@@ -38,9 +38,7 @@ export const post: Scenario = {
   async measure(options, asked, say) {
     const count = single(options, 'events')
     const most = Math.max(...list(options, 'connections'))
-    const ground = await prepareGround()
-    const stops: (() => Promise<void>)[] = [ground.remove]
-    try {
+    return onGround([], async (ground, stops) => {
       const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
       const starts = [
         ...(isAsked('hub') ? [() => startHubDoor(ground, most)] : []),
@@ -77,9 +75,7 @@ export const post: Scenario = {
         samples.push(...runs)
       }
       return samples
-    } finally {
-      for (const stop of stops.reverse()) await stop()
-    }
+    })
   },
 }
 

@@ -4,7 +4,7 @@ import { freePort } from '../../test/free-port.ts'
 import { startChild } from '../child.ts'
 import type { commands as crowd } from '../load/crowd.ts'
 import type { commands as publishers } from '../load/publishers.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import type { Peer } from '../peers/peer.ts'
 import { startRedis } from '../peers/redis.ts'
@@ -76,9 +76,7 @@ async function measureOnce(
 ): Promise<void> {
   const of = (name: string) => single(options, name)
   const [count, events] = [of('connections'), of('events')]
-  const stops: (() => Promise<void>)[] = []
-  const ground = await prepareGround()
-  try {
+  await onGround([], async (ground, stops) => {
     const redis = await startRedis(ground)
     if (!redis) throw new Error('Redis is not installed')
     stops.push(redis.stop)
@@ -201,8 +199,5 @@ async function measureOnce(
       p99: (readyMs + Math.max(...p99)) / 1000,
       resumed: (resumed.reduce((sum, each) => sum + each, 0) / total) * 100,
     })
-  } finally {
-    for (const stop of stops.reverse()) await stop()
-    await ground.remove()
-  }
+  })
 }

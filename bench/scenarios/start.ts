@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../test/installed-package.ts'
 import { type Build, startNode } from '../node.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
 import { usageOfProcess } from '../peers/installed.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
@@ -20,8 +20,7 @@ export const start: Scenario = {
   peers: ['hub'],
 
   async measure(options, { before }, say) {
-    const ground = await prepareGround()
-    try {
+    return onGround([], async (ground) => {
       say('packs and installs the hub')
       const installed = await installedPackage()
       const builds: { name: string; build: Build }[] = [
@@ -53,9 +52,7 @@ export const start: Scenario = {
         samples.push(...found)
       }
       return samples
-    } finally {
-      await ground.remove()
-    }
+    })
   },
 }
 

@@ -2,7 +2,7 @@ import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
 import { deliver, enterCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import type { commands as readerCommands } from '../load/readers.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { counted, list, type Options, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, actOf, alternately } from '../stage.ts'
@@ -68,33 +68,22 @@ interface Stand {
   door: { address: { port: number; ca: string }; token: string }
 }
 
-async function onStand<Result>(work: (stand: Stand) => Promise<Result>): Promise<Result> {
-  const ground = await prepareGround()
-  const stops: (() => Promise<unknown>)[] = [ground.remove]
-  try {
-    const stand = await open(ground, stops)
-    return await work(stand)
-  } finally {
-    for (const stop of stops.reverse()) await stop().catch(() => undefined)
-  }
-}
-
-async function open(ground: Ground, stops: (() => Promise<unknown>)[]): Promise<Stand> {
-  const hub = await startHubPeer(ground)
-  stops.push(hub.stop)
-  const ending: (() => Promise<void>)[] = []
-  stops.push(() => Promise.all(ending.map((end) => end())))
-  const act = await actOf(hub, ending)
-  const readers = await startChild<typeof readerCommands>('load/readers.ts')
-  ending.push(readers.stop)
-  await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, readers.pid])
-  const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe'])
-  await joinPublishers(act, 1)
-  return { hub, act, readers, door: { address: { port: hub.httpsPort, ca: ground.ca }, token } }
+function onStand<Result>(work: (stand: Stand) => Promise<Result>): Promise<Result> {
+  return onGround([], async (ground, stops) => {
+    const hub = await startHubPeer(ground)
+    stops.push(hub.stop)
+    const act = await actOf(hub, stops)
+    const readers = await startChild<typeof readerCommands>('load/readers.ts')
+    stops.push(readers.stop)
+    await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, readers.pid])
+    const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe'])
+    await joinPublishers(act, 1)
+    return work({ hub, act, readers, door: { address: { port: hub.httpsPort, ca: ground.ca }, token } })
+  })
 }
 
 function delivery(options: Options, say: (line: string) => void): Promise<Sample[]> {
-  return onStand(async ({ hub, act, readers, door }) => {
+  return onStand(async ({ act, readers, door }) => {
     const rate = single(options, 'rate')
     const events = Math.ceil(single(options, 'seconds') * rate)
     await warmUp([act], single(options, 'warm'))
@@ -116,7 +105,6 @@ function delivery(options: Options, say: (line: string) => void): Promise<Sample
         })),
       )
     }
-    await hub.usage()
     return samples
   })
 }

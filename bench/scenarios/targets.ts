@@ -7,7 +7,7 @@ import { atPace } from '../load/at-pace.ts'
 import { delaysOf } from '../load/delays.ts'
 import { startReceiver } from '../load/receiver.ts'
 import { startNode } from '../node.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Ground, onGround } from '../peers/ground.ts'
 import { type Options, type Sample, type Scenario, single } from '../scenario.ts'
 import { alternately } from '../stage.ts'
 
@@ -47,9 +47,7 @@ export const targets: Scenario = {
 async function measureOnce(way: Way, options: Options): Promise<Record<string, number>> {
   const [count, late] = [single(options, 'targets'), single(options, 'late')]
   const [events, rate] = [single(options, 'events'), single(options, 'rate')]
-  const ground = await prepareGround(single(options, 'livestreams'))
-  const stops: (() => Promise<unknown>)[] = [ground.remove]
-  try {
+  return onGround([single(options, 'livestreams')], async (ground, stops) => {
     const livestreams = ground.institutions.flatMap(({ livestreams }) => livestreams)
     const [first] = livestreams
     const isHeld = (livestream: Livestream) => livestream === first && way !== 'all answer at once'
@@ -96,9 +94,7 @@ async function measureOnce(way: Way, options: Options): Promise<Record<string, n
       lost: expected - times.length,
       held: lateAnswers,
     }
-  } finally {
-    for (const stop of stops.reverse()) await stop().catch(() => undefined)
-  }
+  })
 }
 
 /** Plugin targets with a path each at one server. To the hub, each target is an endpoint of its own. */

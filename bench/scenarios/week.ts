@@ -1,5 +1,5 @@
 import { startWebhooks } from '../load/webhooks.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Ground, onGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
 import { counted, type Options, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Place, type Store, stores } from '../sessions/part.ts'
@@ -59,9 +59,7 @@ async function weekOn(store: Store, options: Options, say: Say): Promise<Sample[
     say(`${store.name}: ${name}: ${JSON.stringify(figures)}`)
     samples.push({ case: name, system: store.name, run, figures })
   }
-  const ground = await prepareGround(single(options, 'livestreams'))
-  const stops: (() => Promise<void>)[] = [ground.remove]
-  try {
+  return onGround([single(options, 'livestreams')], async (ground, stops) => {
     const arrivals = createArrivals()
     const webhooks = await startWebhooks(arrivals.arrived)
     stops.push(webhooks.close)
@@ -83,9 +81,7 @@ async function weekOn(store: Store, options: Options, say: Say): Promise<Sample[
     const of = { env, ground, arrivals, ...counts, runs: single(options, 'runs') }
     for (const { name, figures, run } of await starts({ full, empty }, of)) add(name, figures, run)
     return samples
-  } finally {
-    for (const stop of stops.reverse()) await stop()
-  }
+  })
 }
 
 function partsOf(options: Options): Part[] {

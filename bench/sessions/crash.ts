@@ -7,7 +7,7 @@ import type { Login } from '../load/packets.ts'
 import type { commands as pairCommands } from '../load/pair.ts'
 import type { commands as publisherCommands } from '../load/publishers.ts'
 import { startNode } from '../node.ts'
-import { prepareGround } from '../peers/ground.ts'
+import { onGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
 import { counted, type Options, type Sample, single } from '../scenario.ts'
 import { type Part, roomFor, type Store } from './part.ts'
@@ -43,9 +43,7 @@ export const crash: Part<Store> = async (store, options, say) => {
 }
 
 async function once(store: Store, count: number, options: Options) {
-  const ground = await prepareGround()
-  const stops: (() => Promise<unknown>)[] = [ground.remove]
-  try {
+  return onGround([], async (ground, stops) => {
     const place = await store.open(ground, 'crashed')
     if (!place) return undefined
     stops.push(place.stop)
@@ -104,7 +102,5 @@ async function once(store: Store, count: number, options: Options) {
       pairBeside: events.beside.p99,
       pairLost: Object.values(events).reduce((sum, { sent, received }) => sum + sent - received, 0),
     }
-  } finally {
-    for (const stop of stops.reverse()) await stop().catch(() => undefined)
-  }
+  })
 }

@@ -1,8 +1,7 @@
-import { variableNames } from '../../config/config.ts'
 import { joinPublishers } from '../delivery.ts'
 import { residentMemory } from '../memory.ts'
 import { startNode } from '../node.ts'
-import { type Ground, prepareGround } from '../peers/ground.ts'
+import { type Ground, onGround } from '../peers/ground.ts'
 import { nodeEnv, startHubPeer } from '../peers/hub.ts'
 import { counted, type Options, single } from '../scenario.ts'
 import { actOf, alternately } from '../stage.ts'
@@ -16,9 +15,7 @@ export const startingFigures = {
 
 /** Measures the start of a node on a full store and on an empty one. */
 export const starting: Part<Store> = async (store, options, say) => {
-  const ground = await prepareGround()
-  const stops: (() => Promise<void>)[] = [ground.remove]
-  try {
+  return onGround([], async (ground, stops) => {
     const places = []
     for (const isFull of [false, true]) {
       const place = await store.open(ground, isFull ? 'full' : 'empty')
@@ -44,9 +41,7 @@ export const starting: Part<Store> = async (store, options, say) => {
       const figures = { ready, ...(isFull && { readyMore: ready - empty }), readyMemory }
       return { case: `start: ${name}`, system: store.name, run, figures }
     })
-  } finally {
-    for (const stop of stops.reverse()) await stop()
-  }
+  })
 }
 
 /** Fills the store, and describes its content. Without `options`, the store stays empty. */
@@ -72,20 +67,14 @@ async function fill(
   }
 }
 
-/**
- * Variables that make room for sessions and history. Variables for the history are left out if this release does not
- * know them.
- */
+/** Variables that make room for sessions and history. */
 function envOf(ground: Ground, options: Options): Record<string, string> {
   const count = single(options, 'history')
   const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)
-  const history = {
-    HUB_HISTORY: String(Math.max(1, Math.ceil(count / livestreams))),
-    HUB_HISTORY_BYTES: String(Math.max(1, count) * 2048),
-  }
   return {
     ...nodeEnv(ground),
     ...roomFor(single(options, 'sessions')),
-    ...Object.fromEntries(Object.entries(history).filter(([name]) => variableNames.includes(name))),
+    HUB_HISTORY: String(Math.max(1, Math.ceil(count / livestreams))),
+    HUB_HISTORY_BYTES: String(Math.max(1, count) * 2048),
   }
 }
