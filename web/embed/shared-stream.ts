@@ -199,7 +199,7 @@ function createSharedStream(hub: string, delay: number, ended: () => void) {
     const now = Date.now()
     const hasSlept = now - tickedAt > 3 * tickMs
     tickedAt = now
-    if (hasSlept || now - heardAt > quietMs) reopen()
+    if (hasSlept || (source && now - heardAt > quietMs)) reopen()
   }
 
   /** A connection does not notice that the machine has slept, or that the network is another one. */

@@ -147,6 +147,26 @@ t.test('a machine that has slept opens the stream again', { skip }, async (t) =>
   await until(page, () => asked('/stream').length === 3)
 })
 
+t.test('a hub behind a proxy that is away for long is asked at most twice a minute', { skip }, async (t) => {
+  const { hub, publish } = await startStation(t)
+  await publish(playing(station(), { title: 'Ebbe' }))
+  const { page, asked } = await open(t, hub, elementOf(hub), { clock: true })
+  await page.getByText('Ebbe').waitFor()
+  await page.route('**/livestreams/**', (route) => route.fulfill({ status: 503 }))
+  await page.route('**/stream?**', (route) => route.fulfill({ status: 503 }))
+  // The pauses have their full length then, and the last event is more than ten minutes old.
+  await page.evaluate("dispatchEvent(new Event('online'))")
+  for (let ticks = 0; ticks < 60; ticks++) await page.clock.runFor(15_000)
+  const before = asked('/now').length
+  for (let ticks = 0; ticks < 40; ticks++) await page.clock.runFor(15_000)
+  t.ok(asked('/now').length - before <= 21, `${asked('/now').length - before} in ten minutes`)
+  await page.unroute('**/livestreams/**')
+  await page.unroute('**/stream?**')
+  await publish(playing(station(), { title: 'Flut' }))
+  await page.clock.runFor(60_000)
+  await page.getByText('Flut').waitFor()
+})
+
 t.test('a title is shown from its start, whatever the clock of the visitor says', { skip }, async (t) => {
   const { hub, publish } = await startStation(t)
   const { page } = await open(t, hub, elementOf(hub), { hoursAhead: -3 })
