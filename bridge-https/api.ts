@@ -6,6 +6,7 @@ import { createHalfReceived, type HalfReceived } from '../listener/half-received
 import { caughtUp } from '../store/caught-up.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
+import { codeOf } from '../telemetry/reason.ts'
 import { type Asker, createAdmission } from './admission.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
@@ -319,8 +320,4 @@ function compressed({ headers }: FastifyRequest): Answer | undefined {
 function isAboutRequest(error: unknown): boolean {
   const status = error instanceof Error && 'statusCode' in error ? Number(error.statusCode) : 500
   return status >= 400 && status < 500
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : ''
 }

@@ -10,6 +10,7 @@ import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
+import { codeOf } from '../telemetry/reason.ts'
 
 const dayMs = 24 * 3600 * 1000
 /** Some TLS clients refuse server certificates that are valid for over 398 days. */
@@ -196,7 +197,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8')
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    if (codeOf(error) === 'ENOENT') return undefined
     throw error
   }
 }
@@ -206,7 +207,7 @@ async function createFile(path: string, content: string, mode: number): Promise<
   try {
     await fromDraft(path, content, mode, link)
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
+    if (codeOf(error) !== 'EEXIST') throw error
   }
 }
 

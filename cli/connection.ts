@@ -2,13 +2,16 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
-import { reasonOf } from '../telemetry/reason.ts'
+import { codeOf, reasonOf } from '../telemetry/reason.ts'
 
 /** Why a command has no result: `code` for programs, `message` for people. */
 export interface CallFailure {
   code: string
   message: string
 }
+
+/** What became of a command. */
+export type CallResult = { result: unknown } | { error: CallFailure }
 
 /** Longest wait for the first or the next bytes of an answer, milliseconds. Only a refresh of the feed takes long. */
 const timeoutMs = 60_000
@@ -19,7 +22,7 @@ export async function call(
   command: string,
   args: Record<string, unknown>,
   who: string,
-): Promise<{ result: unknown } | { error: CallFailure }> {
+): Promise<CallResult> {
   try {
     const text = await post(socketPath, `/${command}`, JSON.stringify({ args, who }))
     return readAnswer(text)
@@ -128,7 +131,7 @@ export class Unanswered extends Error {
   }
 }
 
-function readAnswer(text: string): { result: unknown } | { error: CallFailure } {
+function readAnswer(text: string): CallResult {
   const answer: unknown = JSON.parse(text)
   if (typeof answer === 'object' && answer !== null) {
     if ('result' in answer) return { result: answer.result }
@@ -150,7 +153,7 @@ function isFailure(value: unknown): value is CallFailure {
 
 function describe(socketPath: string, error: unknown): CallFailure {
   if (error instanceof Unanswered) return error.failure
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  const code = codeOf(error)
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return {
       code: 'node.unreachable',

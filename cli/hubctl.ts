@@ -7,12 +7,12 @@ import { type OperationName, operations } from '../operations/operations.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type CommandOf, type Input, isUsage, type LocalCommand, usage } from './command.ts'
-import { type CallFailure, call, readLines } from './connection.ts'
+import { type CallFailure, type CallResult, call, readLines } from './connection.ts'
 import { isKnownAnswer } from './known-answer.ts'
 import { createPrinter, toJson } from './print.ts'
 import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
-import { readArguments } from './typed/arguments.ts'
+import { readArguments, wordOf } from './typed/arguments.ts'
 import { askPerson, isPersonThere } from './typed/person.ts'
 import { createProgram, type GlobalOptions, oneLine } from './typed/program.ts'
 
@@ -103,8 +103,6 @@ function describe(error: Error): string {
   return oneLine(error.message)
 }
 
-type CallResult = Awaited<ReturnType<typeof call>>
-
 async function openDoor({ socketPath, url, caPath }: GlobalOptions) {
   if (url !== undefined) {
     const ca = caPath === undefined ? undefined : await readCa(caPath)
@@ -171,7 +169,7 @@ const confirmation = 'This cannot be undone. Go on? (y/N) '
 
 function asTyped(name: string, value: unknown): string[] {
   if (typeof value !== 'boolean') return [String(value)]
-  return value ? [`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`] : []
+  return value ? [`--${wordOf(name)}`] : []
 }
 
 /** Prints an answer, and returns the exit code. */

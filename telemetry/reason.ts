@@ -1,3 +1,8 @@
+/** The code of an error, such as `ENOENT`. Empty: it has none. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : ''
+}
+
 /** The messages of an error and of its causes, in one line. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)

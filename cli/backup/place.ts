@@ -1,4 +1,4 @@
-import { reasonOf } from '../../telemetry/reason.ts'
+import { codeOf, reasonOf } from '../../telemetry/reason.ts'
 import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
 import type { CallFailure } from '../connection.ts'
 
@@ -34,7 +34,7 @@ export function atSocket({ url, socketPath, isSocketNamed, who }: LocalHow, inpu
 
 /** Says that an export or import has failed, and why. */
 export function failureOf(code: 'export' | 'import', error: unknown): { error: CallFailure } {
-  const isBrokenOff = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
+  const isBrokenOff = codeOf(error) === 'ECONNRESET'
   const reason = isBrokenOff ? 'the node broke off: its log says why' : reasonOf(error)
   return { error: { code, message: `nothing was ${code}ed: ${reason}` } }
 }

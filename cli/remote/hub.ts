@@ -1,10 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { CallFailure } from '../connection.ts'
+import type { CallFailure, CallResult } from '../connection.ts'
 import { type KeptLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
 import { type HttpResponse, type HubAddress, send } from './request.ts'
 import { renewSession } from './session.ts'
-
-type Result = { result: unknown } | { error: CallFailure }
 
 /** Pause between two requests for new events, milliseconds. */
 const pollMs = 1_000
@@ -15,7 +13,7 @@ const marginMs = 30_000
 export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
-  async function call(command: string, args: Record<string, unknown>): Promise<Result> {
+  async function call(command: string, args: Record<string, unknown>): Promise<CallResult> {
     const response = await ask(command, args)
     return 'error' in response ? response : resultOf(response, url)
   }
@@ -90,7 +88,7 @@ export function perform(
 }
 
 /** The result in a response to a command, or its failure. */
-export function resultOf(response: HttpResponse, url: string): Result {
+export function resultOf(response: HttpResponse, url: string): CallResult {
   const { status, body } = response
   return status === 200 && Object.hasOwn(Object(body), 'result')
     ? { result: Object(body).result }

@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { basename, isAbsolute, join } from 'node:path'
 import { pathBehindLinks } from '../../config/foreign-links.ts'
 import { makeDirectory } from '../../config/make-directory.ts'
+import { codeOf } from '../../telemetry/reason.ts'
 
 /** A log-in as it is kept between commands. */
 export interface KeptLogIn {
@@ -85,8 +86,4 @@ function isKept(value: unknown): value is KeptLogIn {
   return (
     names.every((name) => typeof texts[name] === 'string') && (ca === undefined || typeof ca === 'string')
   )
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
 }

@@ -1,6 +1,6 @@
 import { request } from 'node:https'
 import { readRetryAfter } from '../../client/retry-after.ts'
-import { reasonOf } from '../../telemetry/reason.ts'
+import { codeOf, reasonOf } from '../../telemetry/reason.ts'
 import { type CallFailure, Unanswered } from '../connection.ts'
 
 /** A response of a hub. `body` is undefined where it is no JSON. */
@@ -81,9 +81,8 @@ function parsed(text: string): unknown {
 
 function describe(url: string, error: unknown): CallFailure {
   if (error instanceof Unanswered) return error.failure
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const reason = reasonOf(error)
-  if (aboutCertificate.test(code)) {
+  if (aboutCertificate.test(codeOf(error))) {
     return {
       code: 'node.certificate',
       message: `the certificate of ${url} is not trusted: ${reason}. --ca FILE names the CA that signed it, certs/ca.pem of a node with development certificates`,

@@ -80,7 +80,7 @@ function usualForm(
   schema: TSchema,
   { isRequired, isFilter }: { isRequired: boolean; isFilter: boolean },
 ): TypedAs {
-  const word = argument.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const word = wordOf(argument)
   const { type, description } = Object(schema)
   if (isRequired) return `<${word}>`
   if (argument === 'limit') return ['--limit <number>', 'at most so many']
@@ -134,6 +134,14 @@ function valueName(flags: string): string {
 
 /** The name under which `Input` has a value: `revokeAfter` for `--revoke-after <duration>`. */
 function nameOf(flags: string): string {
-  const name = isOption(flags) ? flags.slice(2).replace(/ .*/, '') : valueName(flags)
+  return camelCase(isOption(flags) ? flags.slice(2).replace(/ .*/, '') : valueName(flags))
+}
+
+export function camelCase(name: string): string {
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** The word of an argument: `revoke-after` for `revokeAfter`. */
+export function wordOf(argument: string): string {
+  return argument.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 }

@@ -4,6 +4,7 @@ import { type Command, type CommandOption, type Input, type LocalCommand, usage 
 import { commands } from '../commands.ts'
 import { defaultSocket } from '../connection.ts'
 import { logInCommands } from '../remote/log-in-commands.ts'
+import { camelCase } from './arguments.ts'
 import { completionOf } from './completion.ts'
 
 /** Options of all commands. They may stand anywhere on the command line. */
@@ -137,8 +138,4 @@ function inputOf(built: Commander): Input {
     },
     flag: (name) => given.get(name) === true,
   }
-}
-
-function camelCase(name: string): string {
-  return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
 }

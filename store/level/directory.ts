@@ -1,6 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
+import { codeOf } from '../../telemetry/reason.ts'
 import { keysBelow } from '../stored-value.ts'
 import { type Mended, openMended, skipNumbers } from './repair.ts'
 import { checkTables, uncheckedPrefixes } from './table.ts'
@@ -147,7 +148,7 @@ async function checkFiles(directory: string): Promise<void> {
 function openFailure(directory: string, error: unknown): Error {
   if (error instanceof Error && error.message.startsWith('the store in ')) return error
   const cause = error instanceof Error ? (error.cause ?? error) : error
-  const isLocked = cause instanceof Error && 'code' in cause && cause.code === 'LEVEL_LOCKED'
-  if (isLocked) return new Error(`the store in ${directory} is in use by another process`)
+  if (codeOf(cause) === 'LEVEL_LOCKED')
+    return new Error(`the store in ${directory} is in use by another process`)
   return new Error(`the store in ${directory} cannot be opened`, { cause })
 }
