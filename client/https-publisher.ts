@@ -1,6 +1,7 @@
 import { ClientError } from './errors.ts'
 import type { Http, HttpResponse } from './http.ts'
 import { isRecord } from './kind.ts'
+import { wrongOption } from './options.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { reasonOf } from './reason.ts'
 import { EventRefused, type Remark } from './refusal.ts'
@@ -238,11 +239,10 @@ const base = (url: string) => (url.endsWith('/') ? url : `${url}/`)
 function checkOptions({ url, email, password, patience = 0 }: HttpsPublisherOptions): void {
   const parsed = readUrl(url)
   if (parsed?.protocol !== 'https:' || parsed.username || parsed.password) {
-    throw new ClientError('option.invalid', 'url must be https://…, without user and password')
+    wrongOption('url', 'must be https://…, without user and password')
   }
   for (const [name, value] of Object.entries({ email, password })) {
-    if (typeof value !== 'string' || value === '')
-      throw new ClientError('option.invalid', `${name} must be a text`)
+    if (typeof value !== 'string' || value === '') wrongOption(name, 'must be a text')
   }
-  if (!(patience >= 0)) throw new ClientError('option.invalid', 'patience must be milliseconds from 0 on')
+  if (!(patience >= 0)) wrongOption('patience', 'must be milliseconds from 0 on')
 }

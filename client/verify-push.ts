@@ -1,8 +1,8 @@
-import { ClientError } from './errors.ts'
 import type { HubEvent } from './events.ts'
 import type { Http } from './http.ts'
 import { createHubKeys, type HubKeys } from './hub-keys.ts'
 import { isRecord } from './kind.ts'
+import { wrongOption } from './options.ts'
 import { readUrl } from './url.ts'
 
 /** What a receiver got: a `Request`, a request of Node.js or Express, or headers and body of any other server. */
@@ -272,19 +272,15 @@ function shown(value: unknown): string {
 }
 
 function checkOptions({ hub, url, subscriptions, issuer }: VerifyPushOptions): void {
-  if (!isUrl(hub, 'https:')) throw wrong('hub', 'must be an https URL')
-  if (!isUrl(url)) throw wrong('url', 'must be the URL of the subscription')
-  if (issuer !== undefined && !isUrl(issuer)) throw wrong('issuer', 'must be a URL')
+  if (!isUrl(hub, 'https:')) wrongOption('hub', 'must be an https URL')
+  if (!isUrl(url)) wrongOption('url', 'must be the URL of the subscription')
+  if (issuer !== undefined && !isUrl(issuer)) wrongOption('issuer', 'must be a URL')
   const list: unknown = subscriptions
   const isList = typeof list === 'object' && list !== null && Symbol.iterator in list
-  if (!isList) throw wrong('subscriptions', 'must be the list of GET /subscriptions')
+  if (!isList) wrongOption('subscriptions', 'must be the list of GET /subscriptions')
 }
 
 function isUrl(text: unknown, protocol?: string): boolean {
   const url = typeof text === 'string' ? readUrl(text) : undefined
   return url !== undefined && (protocol === undefined || url.protocol === protocol)
-}
-
-function wrong(name: string, expected: string): ClientError {
-  return new ClientError('option.invalid', `${name} ${expected}`)
 }
