@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash, createPrivateKey, type KeyObject, sign } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -64,11 +65,8 @@ async function readTyped(): Promise<{ tag: string; out: string; key: KeyObject |
   if (tag === undefined || more.length > 0) throw new Wrong(usage)
   if (!/^v\d+\.\d+\.\d+[\w.-]*$/.test(tag)) throw new Wrong(`${tag}: expected a tag such as v3.0.0`)
   const out = resolve(values.out ?? join('release', tag))
-  const isThere = await readdir(out).then(
-    () => true,
-    () => false,
-  )
-  if (isThere) throw new Wrong(`${out} is there already: remove it, or name another directory with --out`)
+  if (existsSync(out))
+    throw new Wrong(`${out} is there already: remove it, or name another directory with --out`)
   await mkdir(join(out, '..'), { recursive: true })
   return { tag, out, key: values.key === undefined ? undefined : await readKey(values.key) }
 

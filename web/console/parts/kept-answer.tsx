@@ -1,7 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { isRecord } from '../../../client/kind.ts'
-import type { CommandName } from '../commands.ts'
-import { type Command, commands } from '../commands.ts'
+import { type Command, type CommandName, commands } from '../commands.ts'
 import { Answer } from './answer.tsx'
 import { Copyable, Problem, ShownOnce } from './shown.tsx'
 import { sentences, valueAt } from './template.ts'
