@@ -23,6 +23,12 @@ interface HeldTokens {
 /** How long tokens are valid, seconds. design.md §9 sets `access`, this project chose `refresh`. */
 export const lifetimes = { access: 3600, refresh: 30 * 24 * 3600, service: 3600 }
 
+/**
+ * The token of a push begins so many seconds before it is made. Libraries of receivers refuse an `iat` that is ahead of
+ * their clock, many without any leeway, and service.md §5.6 lets a receiver answer 204 then: the event would be lost.
+ */
+const receiverBehind = 60
+
 /** The header `typ` keeps one kind of token from being taken for another (RFC 8725 §3.11). */
 const types = { access: 'at+jwt', refresh: 'rt+jwt', service: 'JWT' } as const
 
@@ -88,7 +94,7 @@ export function createTokens(parts: {
     /** A token of the hub itself for one receiver (design.md §10), in the name of `account`. */
     issueService(audience: string, account = serviceAccount): Promise<string> {
       const claims = { sub: account, email: account, email_verified: true }
-      return sign('service', claims, audience, Math.floor(clock() / 1000))
+      return sign('service', claims, audience, Math.floor(clock() / 1000) - receiverBehind)
     },
 
     /** Whether a token is one that the hub made for this receiver. */
