@@ -241,6 +241,8 @@ function takeOtherRequests(
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
+    // Node has freed the parser: what stands behind the request must not reach it.
+    roundRobin.leave(request.socket)
     answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
   })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
