@@ -251,8 +251,9 @@ function takeOtherRequests(
       socket.on('error', () => socket.destroy())
       return roundRobin.serveLast(request)
     }
-    const bytes = Buffer.concat([head, roundRobin.leave(socket)])
-    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(socket))
+    // Behind an unfinished body, `socket` is none from Node 26 on.
+    const bytes = Buffer.concat([head, roundRobin.leave(request.socket)])
+    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(request.socket))
   })
 }
 
