@@ -1,3 +1,4 @@
+import { countCpu } from './cost.ts'
 import type { Receipts } from './load/receipts.ts'
 import type { Peer } from './peers/peer.ts'
 import type { Act } from './stage.ts'
@@ -61,12 +62,10 @@ export async function deliver(
 ): Promise<Delivered> {
   const count = of.events * of.subscribers
   await crowd.ask('begin', { room: count, fresh: true })
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   await publishers.ask('pace', { count: of.events, intervalMs: 1000 / of.rate })
   const receipts = await crowd.ask('finish', { count })
-  const after = await peer.usage()
-  const cpu = ((after.cpuMs - before.cpuMs) * 1000) / receipts.received
-  return { ...receipts, cpu, lost: count - receipts.received }
+  return { ...receipts, cpu: await cpuOf(receipts.received), lost: count - receipts.received }
 }
 
 /** A peer that uses less than this share of a core between two looks is quiet. Milliseconds between looks. */
@@ -86,17 +85,16 @@ export async function untilQuiet({ usage }: Pick<Peer, 'usage'>): Promise<void> 
 /** Publishes `count` events, as fast as acknowledgements come, with `inFlight` events in flight. */
 export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
   await crowd.ask('begin', { room: of.count, fresh: true })
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   const { p50, p99 } = await publishers.ask('flood', of)
   const receipts = await crowd.ask('finish', of)
   // What is left to do (compactions) is work of these events, and must not disturb who is measured next.
   await untilQuiet(peer)
-  const after = await peer.usage()
   return {
     rate: receipts.received / receipts.seconds,
     p50,
     p99,
-    cpu: ((after.cpuMs - before.cpuMs) * 1000) / of.count,
+    cpu: await cpuOf(of.count),
     lost: of.count - receipts.events,
   }
 }

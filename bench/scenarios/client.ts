@@ -1,4 +1,5 @@
 import { startChild } from '../child.ts'
+import { countCpu } from '../cost.ts'
 import type { commands, Way } from '../load/library-publisher.ts'
 import { onGround } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
@@ -35,9 +36,9 @@ export const client: Scenario = {
         publishers.push({ way, ...child })
       }
       return alternately(publishers, single(options, 'runs'), async ({ way, ask, usage }, run) => {
-        const before = await usage()
+        const cpuOf = await countCpu({ usage })
         await ask('flood', { count, inFlight })
-        const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
+        const cpu = await cpuOf(count)
         say(`${way}: run ${run}: ${cpu.toFixed(1)} µs`)
         return { case: `${counted(inFlight, 'event')} in flight`, system: way, run, figures: { cpu } }
       })

@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { deliver, enterCrowd, flood, joinPublishers } from '../delivery.ts'
 import { freshly } from '../freshly.ts'
 import type { StartPeer } from '../peers/peer.ts'
@@ -121,14 +122,13 @@ function timesOf(options: Options) {
 async function openLoop({ peer, crowd, publishers }: Act, rate: number, seconds: number) {
   const count = Math.ceil(rate * seconds)
   await crowd.ask('begin', { room: count, fresh: true })
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   await publishers.ask('pace', { count, intervalMs: 1000 / rate })
   const { acknowledged, p50, p99 } = await publishers.ask('settle', { count, seconds: patienceSeconds })
   const { events } = await crowd.ask('finish', { count })
-  const after = await peer.usage()
   return {
     rate,
-    cpu: ((after.cpuMs - before.cpuMs) * 1000) / count,
+    cpu: await cpuOf(count),
     p50,
     p99,
     lost: count - Math.min(acknowledged, events),

@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { joinCrowd, untilQuiet } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { alternately, chosen, onStage, type System } from '../stage.ts'
@@ -33,16 +34,16 @@ export const connect: Scenario = {
             await crowd.ask('leave', {})
             // The end of the former connections must not count.
             await untilQuiet(peer)
-            const before = await peer.usage()
+            const cpuOf = await countCpu(peer)
             const back = await crowd.ask('comeBack', { resume, atOnce })
-            const after = await peer.usage()
+            const cpu = await cpuOf(subscribers)
             say(`${peer.name}: run ${run}, ${subscribers}, ${back.resumed} resumed: ${back.ms.toFixed(0)} ms`)
             const figures = {
               seconds: back.ms / 1000,
               p50: back.p50 / 1000,
               p99: back.p99 / 1000,
               resumed: (back.resumed / subscribers) * 100,
-              cpu: ((after.cpuMs - before.cpuMs) * 1000) / subscribers,
+              cpu,
             }
             const way = resume ? 'resumed' : 'full handshakes'
             return { case: `${counted(subscribers, 'client')}, ${way}`, system: peer.name, run, figures }

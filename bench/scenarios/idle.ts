@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { joinCrowd } from '../delivery.ts'
 import { freshly } from '../freshly.ts'
 import { counted, type Sample, type Scenario, single } from '../scenario.ts'
@@ -24,11 +25,11 @@ export const idle: Scenario = {
     // The figures say nothing of the load generators, which may be cold.
     const times = { runs: single(options, 'runs'), warm: 0 }
     return freshly(chosen(asked, peers), times, async (act, run): Promise<Sample[]> => {
-      const { name, usage } = act.peer
+      const { name } = act.peer
       await joinCrowd(act, { count: single(options, 'first'), qos: 0 })
-      const before = await usage()
+      const cpuOf = await countCpu(act.peer)
       const { kilobytes } = await joinCrowd(act, { count, qos: 0 })
-      const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
+      const cpu = await cpuOf(count)
       say(`${name}: run ${run}: ${kilobytes.toFixed(1)} kB per connection`)
       return [{ case: counted(count, 'connection'), system: name, run, figures: { kilobytes, cpu } }]
     })

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { playing } from '../../test/events.ts'
+import { countCpu } from '../cost.ts'
 import { type BenchNode, type Build, startNode } from '../node.ts'
 import { type Ground, onGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
@@ -106,9 +107,9 @@ async function startPaused(
     webhooks,
     bytes,
     async cpuOf(count) {
-      const before = await node.usage()
+      const cpuOf = await countCpu(node)
       await publish(node, ground, { livestream: 0, events: count })
-      return (((await node.usage()).cpuMs - before.cpuMs) * 1000) / count
+      return cpuOf(count)
     },
     stop: node.stop,
   }

@@ -1,5 +1,6 @@
 import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
+import { countCpu } from '../cost.ts'
 import type { commands as posterCommands } from '../load/posters.ts'
 import type { Build } from '../node.ts'
 import { type Ground, onGround } from '../peers/ground.ts'
@@ -65,9 +66,9 @@ export const post: Scenario = {
         }
         present = connections
         const runs = await alternately(acts, single(options, 'runs'), async ({ door, posters }, run) => {
-          const before = await door.usage()
+          const cpuOf = await countCpu(door)
           const { rate, p50, p99, refused } = await posters.ask('flood', { count })
-          const cpu = (((await door.usage()).cpuMs - before.cpuMs) * 1000) / count
+          const cpu = await cpuOf(count)
           say(`${door.name}: run ${run}: ${rate.toFixed(0)}/s, p99 ${p99.toFixed(1)} ms, ${refused} refused`)
           const name = counted(connections, 'connection')
           return { case: name, system: door.name, run, figures: { rate, p50, p99, cpu, refused } }

@@ -1,6 +1,7 @@
 import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { institutions, playing, station } from '../../test/events.ts'
 import { startChild, type Usage } from '../child.ts'
+import { countCpu } from '../cost.ts'
 import { atPace } from '../load/at-pace.ts'
 import { delaysOf } from '../load/delays.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
@@ -154,7 +155,7 @@ async function measure(
       if (times.length === events * expected) resolve()
     })
   })
-  const before = await pusher.usage()
+  const cpuOf = await countCpu(pusher)
   const began = performance.now()
   await atPace({ events, rate }, (index, due) => {
     const playlistItemId = `${began} ${index}`
@@ -163,6 +164,6 @@ async function measure(
   })
   await all
   const ms = performance.now() - began
-  const cpu = (((await pusher.usage()).cpuMs - before.cpuMs) * 1000) / times.length
+  const cpu = await cpuOf(times.length)
   return { ...delaysOf(times), cpu, ms }
 }

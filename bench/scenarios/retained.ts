@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, alternately, chosen, onStage, type System } from '../stage.ts'
@@ -55,11 +56,11 @@ async function fill(act: Act): Promise<void> {
 async function arrive(act: Act, count: number, qos: number) {
   const { peer, crowd } = act
   await crowd.ask('begin', { room: count })
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   const joined = enterCrowd(act, { count: 1, qos })
   const { received, ms } = await crowd.ask('finish', { count })
-  const after = await peer.usage()
+  const cpu = await cpuOf(count)
   await joined
   await crowd.ask('dismiss', {})
-  return { ms, cpu: ((after.cpuMs - before.cpuMs) * 1000) / count, missing: count - received }
+  return { ms, cpu, missing: count - received }
 }

@@ -1,5 +1,6 @@
 import { startChild } from '../child.ts'
 import { keepApart } from '../cores.ts'
+import { countCpu } from '../cost.ts'
 import { deliver, enterCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import type { commands as readerCommands } from '../load/readers.ts'
 import { onGround } from '../peers/ground.ts'
@@ -116,10 +117,10 @@ async function toStreams(
 ) {
   const count = of.events * of.subscribers
   await readers.ask('begin', { room: count })
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   await publishers.ask('pace', { count: of.events, intervalMs: 1000 / of.rate })
   const { received, p50, p99 } = await readers.ask('finish', { count })
-  const cpu = (((await peer.usage()).cpuMs - before.cpuMs) * 1000) / received
+  const cpu = await cpuOf(received)
   return { cpu, p50, p99, lost: count - received }
 }
 
@@ -153,9 +154,9 @@ function now(options: Options, say: (line: string) => void): Promise<Sample[]> {
     await readers.ask('ask', { ...asking, count })
     return alternately(['now', 'now, 304'], single(options, 'runs'), async (way, run) => {
       const header = way === 'now' ? {} : { header: 'If-None-Match: *' }
-      const before = await hub.usage()
+      const cpuOf = await countCpu(hub)
       const { ms, failed } = await readers.ask('ask', { ...asking, ...header, count })
-      const asked = (((await hub.usage()).cpuMs - before.cpuMs) * 1000) / count
+      const asked = await cpuOf(count)
       if (failed > 0) throw new Error(`${failed} questions failed`)
       say(`${way}: run ${run}: ${asked.toFixed(0)} µs`)
       return { case: way, system: 'streams', run, figures: { asked, rate: (count / ms) * 1000 } }

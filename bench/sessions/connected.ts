@@ -1,5 +1,5 @@
-import type { Usage } from '../child.ts'
 import { keepApart } from '../cores.ts'
+import { countCpu } from '../cost.ts'
 import { deliver, joinCrowd, warmUp } from '../delivery.ts'
 import type { Peer } from '../peers/peer.ts'
 import { counted, single } from '../scenario.ts'
@@ -70,20 +70,13 @@ async function publishFor({ peer, publishers }: Act, logins: Peer['publishers'])
 
 async function costOf(act: Act, idle: Peer | undefined, of: Parameters<typeof deliver>[1]) {
   const others = [act.peer.redis, idle]
-  const usages = () => Promise.all(others.map((other) => other?.usage()))
-  const before = await usages()
+  const costs = await Promise.all(others.map((other) => other && countCpu(other)))
   const { cpu, lost, received } = await deliver(act, of)
-  const after = await usages()
-  const [redis, node] = others.map((_, index) => cpuBetween(before[index], after[index], received))
+  const [redis, node] = await Promise.all(costs.map((cpuOf) => cpuOf?.(received)))
   return {
     delivery: cpu,
     ...(redis !== undefined && { deliveryRedis: redis }),
     ...(node !== undefined && { deliveryIdle: node }),
     deliveryLost: lost,
   }
-}
-
-/** CPU time per delivery, microseconds. */
-function cpuBetween(before: Usage | undefined, after: Usage | undefined, deliveries: number) {
-  return before && after ? ((after.cpuMs - before.cpuMs) * 1000) / deliveries : undefined
 }

@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { joinPublishers, warmUp } from '../delivery.ts'
 import { counted, list, type Options, type Sample, single } from '../scenario.ts'
 import { type Act, alternately, onStage } from '../stage.ts'
@@ -101,18 +102,17 @@ async function usageOf({ peer }: Act) {
 async function pace({ peer, publishers }: Act, options: Options) {
   const [rate, seconds] = [single(options, 'rate'), single(options, 'seconds')]
   const count = Math.ceil(rate * seconds)
-  const before = await peer.usage()
+  const cpuOf = await countCpu(peer)
   await publishers.ask('pace', { count, intervalMs: 1000 / rate })
   const { acknowledged, p50, p99 } = await publishers.ask('settle', {
     count,
     seconds: awaitedSeconds(options),
   })
-  const after = await peer.usage()
   return {
     p50,
     p99,
     acknowledged: (acknowledged / count) * 100,
-    pacedCpu: ((after.cpuMs - before.cpuMs) * 1000) / acknowledged,
+    pacedCpu: await cpuOf(acknowledged),
     isOverwhelmed: acknowledged < count,
   }
 }

@@ -1,3 +1,4 @@
+import { countCpu } from '../cost.ts'
 import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { watchMemory } from '../memory.ts'
 import { counted, type Options, type Sample, single } from '../scenario.ts'
@@ -65,19 +66,21 @@ async function serve(
   say: (line: string) => void,
 ) {
   const count = single(options, 'returning') * single(options, 'topics')
-  const before = await peer.usage({ collected: true })
+  // Garbage is no growth.
+  await peer.usage({ collected: true })
+  const cpuOf = await countCpu(peer)
   const watch = watchMemory(peer.pids[0] ?? 0)
   await crowd.ask('begin', { room: count })
   // If the node refuses a client, the client's messages count as `missing` below.
   const comeBack = { resume: false, atOnce: single(options, 'atonce'), subscribes }
   void crowd.ask('comeBack', comeBack).catch((error) => say(String(error)))
   const { received, ms } = await crowd.ask('finish', { count, seconds: single(options, 'bound') })
-  const after = await peer.usage()
+  const servedCpu = await cpuOf(received)
   const { growth } = await watch.end()
   await crowd.ask('leave', {})
   return {
     served: received < count ? Infinity : ms / 1000,
-    servedCpu: ((after.cpuMs - before.cpuMs) * 1000) / received,
+    servedCpu,
     growth: growth / 1024 ** 2,
     missing: count - received,
   }
