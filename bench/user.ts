@@ -1,4 +1,7 @@
-import { request } from 'node:https'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { type Agent, request } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BenchNode } from './node.ts'
 
@@ -26,31 +29,40 @@ export async function subscribeWebhook(
   await post(door, '/subscriptions', wanted, token)
 }
 
-type HttpsDoor = Pick<BenchNode, 'httpsPort'> & { ca: string | Buffer }
+export type HttpsDoor = Pick<BenchNode, 'httpsPort'> & { ca: string | Buffer }
 
-function post(
+/** Posts JSON to a node. */
+export async function send(
   { httpsPort, ca }: HttpsDoor,
+  path: string,
+  body: object,
+  { token, agent }: { token?: string | undefined; agent?: Agent } = {},
+) {
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
+  const to = {
+    host: 'localhost',
+    port: httpsPort,
+    path,
+    method: 'POST',
+    ca,
+    headers,
+    ...(agent && { agent }),
+  }
+  const sent = request(to).end(JSON.stringify(body))
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  return { status: answer.statusCode ?? 500, headers: answer.headers, text: await text(answer) }
+}
+
+async function post(
+  door: HttpsDoor,
   path: string,
   body: object,
   token?: string,
 ): Promise<Record<string, unknown>> {
-  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: 'localhost', port: httpsPort, path, method: 'POST', ca, headers },
-      async (answer) => {
-        const chunks: Buffer[] = []
-        for await (const chunk of answer) chunks.push(chunk)
-        const text = Buffer.concat(chunks).toString()
-        const { statusCode = 500 } = answer
-        if (statusCode < 300) resolve(JSON.parse(text))
-        else if (statusCode === 429) {
-          await delay(Number(answer.headers['retry-after']) * 1_000)
-          post({ httpsPort, ca }, path, body, token).then(resolve, reject)
-        } else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
-      },
-    )
-    sent.on('error', reject)
-    sent.end(JSON.stringify(body))
-  })
+  for (;;) {
+    const { status, headers, text } = await send(door, path, body, { token })
+    if (status < 300) return JSON.parse(text)
+    if (status !== 429) throw new Error(`${path}: ${status} ${text}`)
+    await delay(Number(headers['retry-after']) * 1_000)
+  }
 }

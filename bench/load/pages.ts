@@ -1,7 +1,8 @@
 import { once } from 'node:events'
-import { Agent, request } from 'node:https'
+import { Agent } from 'node:https'
 import { WebSocket } from 'ws'
 import { answer } from '../answer.ts'
+import { type HttpsDoor, send } from '../user.ts'
 import {
   connectPacket,
   createPacketCutter,
@@ -11,11 +12,6 @@ import {
 } from './packets.ts'
 
 /* A process that acts like browsers with on-air pages and consoles. */
-
-interface Door {
-  port: number
-  ca: string
-}
 
 type Question = { command: string; args?: Record<string, unknown>; everyMs: number }
 
@@ -61,7 +57,7 @@ export const commands = {
     consoles,
     livestreams,
   }: {
-    door: Door
+    door: HttpsDoor
     token: string
     onAir: number
     consoles: number
@@ -103,8 +99,8 @@ export const commands = {
 }
 
 /** Opens an on-air page that counts its messages. More work would slow down the node on this machine. */
-async function openPage({ port, ca }: Door, clientId: string, login: Login): Promise<WebSocket> {
-  const page = new WebSocket(`wss://localhost:${port}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
+async function openPage({ httpsPort, ca }: HttpsDoor, clientId: string, login: Login): Promise<WebSocket> {
+  const page = new WebSocket(`wss://localhost:${httpsPort}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
   await new Promise<void>((resolve, reject) => {
     const cut = createPacketCutter((bytes, start, body) => {
       const type = (bytes[start] ?? 0) >> 4
@@ -142,22 +138,10 @@ function failed(): void {
   seen.failures++
 }
 
-function post({ port, ca }: Door, path: string, body: object, token: string): Promise<string> {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${token}` }
-  return new Promise((resolve, reject) => {
-    const sent = request(
-      { host: 'localhost', port, path, method: 'POST', ca, headers, agent },
-      async (answer) => {
-        const chunks: Buffer[] = []
-        for await (const chunk of answer) chunks.push(chunk)
-        const text = Buffer.concat(chunks).toString()
-        if ((answer.statusCode ?? 500) < 300) resolve(text)
-        else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
-      },
-    )
-    sent.on('error', reject)
-    sent.end(JSON.stringify(body))
-  })
+async function post(door: HttpsDoor, path: string, body: object, token: string): Promise<string> {
+  const { status, text } = await send(door, path, body, { token, agent })
+  if (status < 300) return text
+  throw new Error(`${path}: ${status} ${text}`)
 }
 
 answer(commands)

@@ -42,7 +42,7 @@ export const pages: Scenario = {
       // On machines of their own, browsers would not delay the measured subscribers.
       await workAside(browsers.pid)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
-      const door = { port: hub.httpsPort, ca: ground.ca }
+      const door = { httpsPort: hub.httpsPort, ca: ground.ca }
       const token = await logIn({ ...hub, ca: ground.ca }, institution, ['subscribe', 'operate'])
       await joinPublishers(act, 1)
       await warmUp([act], single(options, 'warm'))
