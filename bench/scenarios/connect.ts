@@ -1,7 +1,7 @@
 import { countCpu } from '../cost.ts'
 import { joinCrowd, untilQuiet } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage, type System } from '../stage.ts'
+import { alternately, bothWays, chosen, onStage, type System } from '../stage.ts'
 
 const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes', 'bare']
 
@@ -21,37 +21,41 @@ export const connect: Scenario = {
   compared: ['seconds', 'p50', 'p99', 'cpu'],
   peers,
 
-  async measure(options, asked, say) {
+  measure(options, asked, say) {
     const atOnce = single(options, 'atonce')
-    const samples: Sample[] = []
-    await onStage(chosen(asked, peers), {}, async (acts) => {
-      let present = 0
-      for (const subscribers of list(options, 'subscribers')) {
-        for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
-        present = subscribers
-        for (const resume of [false, true]) {
-          const runs = await alternately(acts, single(options, 'runs'), async ({ peer, crowd }, run) => {
-            await crowd.ask('leave', {})
-            // The end of the former connections must not count.
-            await untilQuiet(peer)
-            const cpuOf = await countCpu(peer)
-            const back = await crowd.ask('comeBack', { resume, atOnce })
-            const cpu = await cpuOf(subscribers)
-            say(`${peer.name}: run ${run}, ${subscribers}, ${back.resumed} resumed: ${back.ms.toFixed(0)} ms`)
-            const figures = {
-              seconds: back.ms / 1000,
-              p50: back.p50 / 1000,
-              p99: back.p99 / 1000,
-              resumed: (back.resumed / subscribers) * 100,
-              cpu,
-            }
-            const way = resume ? 'resumed' : 'full handshakes'
-            return { case: `${counted(subscribers, 'client')}, ${way}`, system: peer.name, run, figures }
-          })
-          samples.push(...runs)
+    return bothWays(chosen(asked, peers), single(options, 'runs'), say, (starters, runs) =>
+      onStage(starters, {}, async (acts) => {
+        const samples: Sample[] = []
+        let present = 0
+        for (const subscribers of list(options, 'subscribers')) {
+          for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })
+          present = subscribers
+          for (const resume of [false, true]) {
+            const found = await alternately(acts, runs, async ({ peer, crowd }, run) => {
+              await crowd.ask('leave', {})
+              // The end of the former connections must not count.
+              await untilQuiet(peer)
+              const cpuOf = await countCpu(peer)
+              const back = await crowd.ask('comeBack', { resume, atOnce })
+              const cpu = await cpuOf(subscribers)
+              say(
+                `${peer.name}: run ${run}, ${subscribers}, ${back.resumed} resumed: ${back.ms.toFixed(0)} ms`,
+              )
+              const figures = {
+                seconds: back.ms / 1000,
+                p50: back.p50 / 1000,
+                p99: back.p99 / 1000,
+                resumed: (back.resumed / subscribers) * 100,
+                cpu,
+              }
+              const way = resume ? 'resumed' : 'full handshakes'
+              return { case: `${counted(subscribers, 'client')}, ${way}`, system: peer.name, run, figures }
+            })
+            samples.push(...found)
+          }
         }
-      }
-    })
-    return samples
+        return samples
+      }),
+    )
   },
 }

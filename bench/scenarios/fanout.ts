@@ -1,7 +1,7 @@
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import type { StartPeer } from '../peers/peer.ts'
 import { counted, list, type Options, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage, type System } from '../stage.ts'
+import { alternately, bothWays, chosen, onStage, type System } from '../stage.ts'
 
 const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes', 'aedes-redis', 'bare', 'bare-qos1']
 
@@ -34,40 +34,42 @@ export const fanout: Scenario = {
 }
 
 /** Brings events to the subscribers of each of these systems. */
-export async function fanOut(
-  starters: readonly StartPeer[],
+export function fanOut(
+  all: readonly StartPeer[],
   options: Options,
   say: (line: string) => void,
 ): Promise<Sample[]> {
   const rate = single(options, 'rate')
   const events = Math.ceil(single(options, 'seconds') * rate)
-  const samples: Sample[] = []
-  await onStage(starters, { apart: true }, async (acts) => {
-    for (const act of acts) await joinPublishers(act, 1)
-    await warmUp(acts, single(options, 'warm'))
-    let present = 0
-    for (const subscribers of list(options, 'subscribers')) {
-      for (const act of acts) {
-        say(`${act.peer.name}: ${subscribers} subscribers connect`)
-        await joinCrowd(act, { count: subscribers - present, qos: 0 })
-      }
-      present = subscribers
-      for (const qos of list(options, 'qos')) {
+  return bothWays(all, single(options, 'runs'), say, (starters, runs) =>
+    onStage(starters, { apart: true }, async (acts) => {
+      const samples: Sample[] = []
+      for (const act of acts) await joinPublishers(act, 1)
+      await warmUp(acts, single(options, 'warm'))
+      let present = 0
+      for (const subscribers of list(options, 'subscribers')) {
         for (const act of acts) {
-          await act.crowd.ask('change', { qos })
-          await deliver(act, { events: 5 * rate, rate, subscribers })
+          say(`${act.peer.name}: ${subscribers} subscribers connect`)
+          await joinCrowd(act, { count: subscribers - present, qos: 0 })
         }
-        const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
-          await deliver(act, { events: Math.ceil(rate / 2), rate, subscribers })
-          const { cpu, p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
-          const { name } = act.peer
-          say(`${name}: run ${run}, ${subscribers} at QoS ${qos}: ${cpu.toFixed(1)} µs, p99 ${p99} ms`)
-          const figures = { cpu, p50, p99, max, lost }
-          return { case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`, system: name, run, figures }
-        })
-        samples.push(...runs)
+        present = subscribers
+        for (const qos of list(options, 'qos')) {
+          for (const act of acts) {
+            await act.crowd.ask('change', { qos })
+            await deliver(act, { events: 5 * rate, rate, subscribers })
+          }
+          const found = await alternately(acts, runs, async (act, run) => {
+            await deliver(act, { events: Math.ceil(rate / 2), rate, subscribers })
+            const { cpu, p50, p99, max, lost } = await deliver(act, { events, rate, subscribers })
+            const { name } = act.peer
+            say(`${name}: run ${run}, ${subscribers} at QoS ${qos}: ${cpu.toFixed(1)} µs, p99 ${p99} ms`)
+            const figures = { cpu, p50, p99, max, lost }
+            return { case: `${counted(subscribers, 'subscriber')}, QoS ${qos}`, system: name, run, figures }
+          })
+          samples.push(...found)
+        }
       }
-    }
-  })
-  return samples
+      return samples
+    }),
+  )
 }

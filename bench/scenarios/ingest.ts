@@ -1,6 +1,6 @@
 import { flood, joinCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage, type System } from '../stage.ts'
+import { alternately, bothWays, chosen, onStage, type System } from '../stage.ts'
 
 const peers: System[] = ['hub', 'redis', 'mosquitto', 'nats', 'aedes', 'aedes-redis', 'floor']
 
@@ -22,27 +22,31 @@ export const ingest: Scenario = {
   compared: ['rate', 'p50', 'p99', 'cpu'],
   peers,
 
-  async measure(options, asked, say) {
+  measure(options, asked, say) {
     const count = single(options, 'events')
     const inFlight = single(options, 'inflight')
-    const samples: Sample[] = []
-    await onStage(chosen(asked, peers), {}, async (acts) => {
-      for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
-      for (const publishers of list(options, 'publishers')) {
-        for (const act of acts) {
-          await joinPublishers(act, publishers)
-          await flood(act, { count: Math.min(count, 2000), inFlight })
+    return bothWays(chosen(asked, peers), single(options, 'runs'), say, (starters, runs) =>
+      onStage(starters, {}, async (acts) => {
+        const samples: Sample[] = []
+        for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
+        for (const publishers of list(options, 'publishers')) {
+          for (const act of acts) {
+            await joinPublishers(act, publishers)
+            await flood(act, { count: Math.min(count, 2000), inFlight })
+          }
+          const found = await alternately(acts, runs, async (act, run) => {
+            const figures = await flood(act, { count, inFlight })
+            const { name } = act.peer
+            const { rate, p99, lost } = figures
+            say(
+              `${name}: run ${run}, ${publishers} publishers: ${rate.toFixed(0)}/s, ${p99} ms, ${lost} lost`,
+            )
+            return { case: counted(publishers, 'publisher'), system: name, run, figures }
+          })
+          samples.push(...found)
         }
-        const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
-          const figures = await flood(act, { count, inFlight })
-          const { name } = act.peer
-          const { rate, p99, lost } = figures
-          say(`${name}: run ${run}, ${publishers} publishers: ${rate.toFixed(0)}/s, ${p99} ms, ${lost} lost`)
-          return { case: counted(publishers, 'publisher'), system: name, run, figures }
-        })
-        samples.push(...runs)
-      }
-    })
-    return samples
+        return samples
+      }),
+    )
   },
 }

@@ -8,7 +8,7 @@ import { startHubPeer } from '../peers/hub.ts'
 import { startBareFastify } from '../peers/ours.ts'
 import type { Peer } from '../peers/peer.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, type System } from '../stage.ts'
+import { alternately, bothWays, type System } from '../stage.ts'
 import { logIn } from '../user.ts'
 
 const peers: System[] = ['hub', 'bare']
@@ -36,47 +36,53 @@ export const post: Scenario = {
   compared: ['rate', 'p50', 'p99', 'cpu'],
   peers,
 
-  async measure(options, asked, say) {
+  measure(options, asked, say) {
     const count = single(options, 'events')
     const most = Math.max(...list(options, 'connections'))
-    return onGround([], async (ground, stops) => {
-      const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
-      const starts = [
-        ...(isAsked('hub') ? [() => startHubDoor(ground, most)] : []),
-        ...(isAsked('hub') && asked.before ? [() => startHubDoor(ground, most, asked.before)] : []),
-        ...(isAsked('bare') ? [() => startBareDoor(ground)] : []),
-      ]
-      const samples: Sample[] = []
-      const acts: { door: Door; posters: Awaited<ReturnType<typeof startPosters>> }[] = []
-      for (const start of starts) {
-        const door = await start()
-        stops.push(door.stop)
-        const posters = await startPosters()
-        stops.push(posters.stop)
-        await keepApart(door.pids, [posters.pid])
-        acts.push({ door, posters })
-      }
-      let present = 0
-      for (const connections of list(options, 'connections')) {
-        for (const { door, posters } of acts) {
-          const { address, logins } = door
-          await posters.ask('join', { address, logins, count: connections - present })
-          // Makes the topics, and compiles the code.
-          await posters.ask('flood', { count })
+    const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
+    const all: ((ground: Ground) => Promise<Door>)[] = [
+      ...(isAsked('hub') ? [(ground: Ground) => startHubDoor(ground, most)] : []),
+      ...(isAsked('hub') && asked.before
+        ? [(ground: Ground) => startHubDoor(ground, most, asked.before)]
+        : []),
+      ...(isAsked('bare') ? [startBareDoor] : []),
+    ]
+    return bothWays(all, single(options, 'runs'), say, (starters, runs) =>
+      onGround([], async (ground, stops) => {
+        const samples: Sample[] = []
+        const acts: { door: Door; posters: Awaited<ReturnType<typeof startPosters>> }[] = []
+        for (const start of starters) {
+          const door = await start(ground)
+          stops.push(door.stop)
+          const posters = await startPosters()
+          stops.push(posters.stop)
+          await keepApart(door.pids, [posters.pid])
+          acts.push({ door, posters })
         }
-        present = connections
-        const runs = await alternately(acts, single(options, 'runs'), async ({ door, posters }, run) => {
-          const cpuOf = await countCpu(door)
-          const { rate, p50, p99, refused } = await posters.ask('flood', { count })
-          const cpu = await cpuOf(count)
-          say(`${door.name}: run ${run}: ${rate.toFixed(0)}/s, p99 ${p99.toFixed(1)} ms, ${refused} refused`)
-          const name = counted(connections, 'connection')
-          return { case: name, system: door.name, run, figures: { rate, p50, p99, cpu, refused } }
-        })
-        samples.push(...runs)
-      }
-      return samples
-    })
+        let present = 0
+        for (const connections of list(options, 'connections')) {
+          for (const { door, posters } of acts) {
+            const { address, logins } = door
+            await posters.ask('join', { address, logins, count: connections - present })
+            // Makes the topics, and compiles the code.
+            await posters.ask('flood', { count })
+          }
+          present = connections
+          const found = await alternately(acts, runs, async ({ door, posters }, run) => {
+            const cpuOf = await countCpu(door)
+            const { rate, p50, p99, refused } = await posters.ask('flood', { count })
+            const cpu = await cpuOf(count)
+            say(
+              `${door.name}: run ${run}: ${rate.toFixed(0)}/s, p99 ${p99.toFixed(1)} ms, ${refused} refused`,
+            )
+            const name = counted(connections, 'connection')
+            return { case: name, system: door.name, run, figures: { rate, p50, p99, cpu, refused } }
+          })
+          samples.push(...found)
+        }
+        return samples
+      }),
+    )
   },
 }
 

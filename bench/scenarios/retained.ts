@@ -1,7 +1,7 @@
 import { countCpu } from '../cost.ts'
 import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, alternately, chosen, onStage, type System } from '../stage.ts'
+import { type Act, alternately, bothWays, chosen, onStage, type System } from '../stage.ts'
 
 const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes']
 
@@ -18,31 +18,32 @@ export const retained: Scenario = {
   compared: ['ms', 'cpu'],
   peers,
 
-  async measure(options, asked, say) {
-    const samples: Sample[] = []
-    for (const livestreams of list(options, 'livestreams')) {
-      await onStage(chosen(asked, peers), { livestreams }, async (acts) => {
-        for (const act of acts) {
-          await fill(act)
-          say(`${act.peer.name}: ${livestreams} livestreams are playing`)
-        }
-        for (const qos of list(options, 'qos')) {
-          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
-            const figures = await arrive(act, livestreams, qos)
-            say(`${act.peer.name}: run ${run}, QoS ${qos}: ${figures.ms.toFixed(0)} ms`)
-            return {
-              case: `${counted(livestreams, 'livestream')}, QoS ${qos}`,
-              system: act.peer.name,
-              run,
-              figures,
-            }
-          })
-          samples.push(...runs)
-        }
-      })
-    }
-    return samples
-  },
+  measure: (options, asked, say) =>
+    bothWays(chosen(asked, peers), single(options, 'runs'), say, async (starters, runs) => {
+      const samples: Sample[] = []
+      for (const livestreams of list(options, 'livestreams')) {
+        await onStage(starters, { livestreams }, async (acts) => {
+          for (const act of acts) {
+            await fill(act)
+            say(`${act.peer.name}: ${livestreams} livestreams are playing`)
+          }
+          for (const qos of list(options, 'qos')) {
+            const found = await alternately(acts, runs, async (act, run) => {
+              const figures = await arrive(act, livestreams, qos)
+              say(`${act.peer.name}: run ${run}, QoS ${qos}: ${figures.ms.toFixed(0)} ms`)
+              return {
+                case: `${counted(livestreams, 'livestream')}, QoS ${qos}`,
+                system: act.peer.name,
+                run,
+                figures,
+              }
+            })
+            samples.push(...found)
+          }
+        })
+      }
+      return samples
+    }),
 }
 
 /** Publishes one event for every livestream. */

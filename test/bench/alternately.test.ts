@@ -1,5 +1,5 @@
 import t from 'tap'
-import { alternately } from '../../bench/stage.ts'
+import { alternately, bothWays } from '../../bench/stage.ts'
 
 for (const acts of ['ab', 'abc', 'abcd']) {
   t.test(`${acts}: no act has an advantage from its place`, async (t) => {
@@ -19,6 +19,31 @@ for (const acts of ['ab', 'abc', 'abcd']) {
       t.equal([...(runs[pair] ?? '')].reverse().join(''), runs[pair + 1], 'two runs are balanced')
   })
 }
+
+t.test('half of the runs have systems that start in the opposite order', async (t) => {
+  const started: string[] = []
+  const samples = await bothWays(
+    [...'ab'],
+    6,
+    () => {},
+    async (acts, runs) => {
+      started.push(acts.join(''))
+      return alternately(acts, runs, async (system, run) => ({ case: 'same', system, run, figures: {} }))
+    },
+  )
+  t.same(started, ['ab', 'ba'])
+  t.equal(samples.map(({ system, run }) => system + run).join(' '), 'a1 b1 b2 a2 b3 a3 b4 a4 a5 b5 a6 b6')
+  await bothWays(
+    ['a'],
+    6,
+    () => {},
+    async (acts, runs) => {
+      started.push(`${acts} ${runs}`)
+      return []
+    },
+  )
+  t.equal(started[2], 'a 6', 'one alone has no order')
+})
 
 /** How often one act comes right after another one. */
 function follows(runs: readonly string[], act: string, other: string): number {
