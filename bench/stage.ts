@@ -2,6 +2,7 @@ import { type Commands, startChild } from './child.ts'
 import { keepApart } from './cores.ts'
 import type { commands as crowd } from './load/crowd.ts'
 import type { commands as publishers } from './load/publishers.ts'
+import type { Build } from './node.ts'
 import { type Ground, onGround, type Stop } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
 import { startMosquitto, startNats } from './peers/installed.ts'
@@ -72,14 +73,20 @@ export async function startLoad(stops: Stop[]): Promise<Omit<Act, 'peer'>> {
   return load
 }
 
-/** The systems in `able` that `--peers` names; without `--peers` all. The hub of `--before` stands behind the hub. */
-export function chosen({ peers, before }: Asked, able: readonly System[]): StartPeer[] {
-  const names = able.filter((name) => peers.length === 0 || peers.includes(name))
-  return names.flatMap((name): StartPeer[] =>
-    name === 'hub' && before
-      ? [systems.hub, (ground) => startHubPeer(ground, {}, { build: before })]
-      : [systems[name]],
-  )
+/** The systems in `able` that the user chose. */
+export function chosen(asked: Asked, able: readonly System[]): StartPeer[] {
+  const all = Object.fromEntries(able.map((name): [string, StartPeer] => [name, systems[name]]))
+  return chosenOf(asked, all, (build) => (ground) => startHubPeer(ground, {}, { build }))
+}
+
+/** Those that `--peers` names; without `--peers` all. Behind the hub stands that of `--before`, which `other` starts. */
+export function chosenOf<Start>(
+  { peers, before }: Asked,
+  all: Readonly<Record<string, Start>>,
+  other: (build: Build) => Start,
+): Start[] {
+  const named = Object.entries(all).filter(([name]) => peers.length === 0 || peers.includes(name))
+  return named.flatMap(([name, start]) => (name === 'hub' && before ? [start, other(before)] : [start]))
 }
 
 /**

@@ -8,10 +8,8 @@ import { startHubPeer } from '../peers/hub.ts'
 import { startBareFastify } from '../peers/ours.ts'
 import type { Peer } from '../peers/peer.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, bothWays, type System } from '../stage.ts'
+import { alternately, bothWays, chosenOf } from '../stage.ts'
 import { logIn } from '../user.ts'
-
-const peers: System[] = ['hub', 'bare']
 
 /** A system that takes events over HTTPS, with the log-ins of its publishers. */
 type Door = Pick<Peer, 'address' | 'usage' | 'pids' | 'stop'> & {
@@ -34,19 +32,13 @@ export const post: Scenario = {
     refused: 'refused',
   },
   compared: ['rate', 'p50', 'p99', 'cpu'],
-  peers,
+  peers: ['hub', 'bare'],
 
   measure(options, asked, say) {
     const count = single(options, 'events')
     const most = Math.max(...list(options, 'connections'))
-    const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
-    const all: ((ground: Ground) => Promise<Door>)[] = [
-      ...(isAsked('hub') ? [(ground: Ground) => startHubDoor(ground, most)] : []),
-      ...(isAsked('hub') && asked.before
-        ? [(ground: Ground) => startHubDoor(ground, most, asked.before)]
-        : []),
-      ...(isAsked('bare') ? [startBareDoor] : []),
-    ]
+    const hub = (build?: Build) => (ground: Ground) => startHubDoor(ground, most, build)
+    const all = chosenOf<(ground: Ground) => Promise<Door>>(asked, { hub: hub(), bare: startBareDoor }, hub)
     return bothWays(all, single(options, 'runs'), say, (starters, runs) =>
       onGround([], async (ground, stops) => {
         const samples: Sample[] = []

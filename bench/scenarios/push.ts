@@ -8,11 +8,10 @@ import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
 import { type Build, startNode } from '../node.ts'
 import type { commands as bareWebhooks } from '../peers/bare-webhooks-process.ts'
 import { type Options, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, type System } from '../stage.ts'
+import { alternately, chosenOf } from '../stage.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
 
 const livestream = station()
-const peers: System[] = ['hub', 'bare']
 
 /** A system that sends events to the healthy webhooks. */
 interface Pusher {
@@ -40,16 +39,10 @@ export const push: Scenario = {
     cpu: 'CPU per webhook, µs',
   },
   compared: ['rate', 'p50', 'p99', 'cpu'],
-  peers,
+  peers: ['hub', 'bare'],
 
   async measure(options, asked, say) {
-    const { before } = asked
-    const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
-    const starts: StartPusher[] = [
-      ...(isAsked('hub') ? [startHub()] : []),
-      ...(isAsked('hub') && before ? [startHub(before)] : []),
-      ...(isAsked('bare') ? [startBare] : []),
-    ]
+    const starts = chosenOf(asked, { hub: startHub(), bare: startBare }, startHub)
     const samples = await alternately(starts, single(options, 'runs'), async (start, run) => {
       const found = await once(start, options, run)
       for (const { system, case: name, figures } of found)

@@ -3,10 +3,12 @@ import { deliver, enterCrowd, joinPublishers } from '../delivery.ts'
 import { freshly } from '../freshly.ts'
 import type { commands as crowdCommands } from '../load/crowd.ts'
 import type { Delays } from '../load/delays.ts'
+import type { Build } from '../node.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import type { StartPeer } from '../peers/peer.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 import { onSlowDisk } from '../slow-disk.ts'
+import { chosenOf } from '../stage.ts'
 
 /** How long acknowledgements are awaited after the last event, seconds. */
 const patienceSeconds = 60
@@ -27,19 +29,17 @@ export const slowDisk: Scenario = {
   compared: ['p50', 'p99'],
   peers: ['hub'],
 
-  measure(options, { before }, say) {
+  measure(options, asked, say) {
     const command = onSlowDisk(single(options, 'delay'))
-    const starters: StartPeer[] = [
-      (ground) => startHubPeer(ground, {}, { command }),
-      ...(before
-        ? [(ground: Parameters<StartPeer>[0]) => startHubPeer(ground, {}, { command, build: before })]
-        : []),
-    ]
+    const hub =
+      (build?: Build): StartPeer =>
+      (ground) =>
+        startHubPeer(ground, {}, { command, build })
     const rate = single(options, 'rate')
     const count = Math.ceil(single(options, 'seconds') * rate)
     const subscribers = single(options, 'sessions')
     const times = { runs: single(options, 'runs'), warm: single(options, 'load') }
-    return freshly(starters, times, async (act, run): Promise<Sample[]> => {
+    return freshly(chosenOf(asked, { hub: hub() }, hub), times, async (act, run): Promise<Sample[]> => {
       const { peer, crowd, publishers } = act
       const persistent = await startChild<typeof crowdCommands>('load/crowd.ts')
       try {
