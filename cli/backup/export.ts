@@ -10,6 +10,7 @@ import { pathBehindLinks } from '../../config/foreign-links.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
 import { sizeText } from '../print.ts'
+import { unlessInterrupted } from './interrupted.ts'
 import { atSocket, failureOf, type Place, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
@@ -42,36 +43,32 @@ export const exportCommand: LocalCommand<Exported> = {
 async function exportTo(named: string, place: Place): Promise<{ result: Exported } | { error: CallFailure }> {
   const file = await fileAt(named)
   const draft = `${file}.part`
-  const ended = new AbortController()
-  // The draft holds keys and password hashes: an interruption must remove it.
-  for (const name of ['SIGINT', 'SIGTERM'] as const) {
-    process.once(name, () => ended.abort(new Error(`ended by ${name}`)))
-  }
   try {
     await rm(draft, { force: true })
-    const lines = place.stopped
-      ? await linesOfStopped()
-      : await openLines(place.socketPath, 'export', place.who, ended.signal)
-    ended.signal.throwIfAborted()
-    if ('error' in lines) return lines
-    try {
-      const written = createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true })
-      await pipeline(lines.stream, progress('exported'), createGzip({ level: 4 }), written, {
-        signal: ended.signal,
-      })
-    } finally {
-      await lines.close()
-    }
-    const { records, sha256, at, release, from } = await checkFile(draft, ended.signal)
-    const { size: bytes } = await stat(draft)
-    ended.signal.throwIfAborted()
-    await rename(draft, file)
-    // Some file systems cannot sync a directory. The file is complete all the same.
-    await syncDirectory(dirname(file)).catch(() => undefined)
-    return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
+    // The draft holds keys and password hashes: an interruption must remove it.
+    return await unlessInterrupted(async (signal) => {
+      const lines = place.stopped
+        ? await linesOfStopped()
+        : await openLines(place.socketPath, 'export', place.who, signal)
+      signal.throwIfAborted()
+      if ('error' in lines) return lines
+      try {
+        const written = createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true })
+        await pipeline(lines.stream, progress('exported'), createGzip({ level: 4 }), written, { signal })
+      } finally {
+        await lines.close()
+      }
+      const { records, sha256, at, release, from } = await checkFile(draft, signal)
+      const { size: bytes } = await stat(draft)
+      signal.throwIfAborted()
+      await rename(draft, file)
+      // Some file systems cannot sync a directory. The file is complete all the same.
+      await syncDirectory(dirname(file)).catch(() => undefined)
+      return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
+    })
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
-    return failureOf('export', ended.signal.reason ?? error)
+    return failureOf('export', error)
   }
 }
 

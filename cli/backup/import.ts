@@ -11,6 +11,7 @@ import { Type } from '../../event/type.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, call } from '../connection.ts'
 import { fits } from '../known-answer.ts'
+import { unlessInterrupted } from './interrupted.ts'
 import { atSocket, failureOf, type Place, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
@@ -132,7 +133,10 @@ async function copyInto(dataDir: string, file: string): Promise<void> {
     // Changes the owner by handle: another user could swap the file under the name.
     const { uid, gid } = await stat(dataDir)
     if (process.getuid?.() === 0) await copy.chown(uid, gid)
-    await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
+    const written = copy.createWriteStream({ flush: true })
+    await unlessInterrupted((signal) =>
+      pipeline(createReadStream(file), progress('copied'), written, { signal }),
+    )
   } catch (error) {
     // Half a copy must not fill the disk of the node.
     await rm(path, { force: true })

@@ -1,4 +1,5 @@
 import { execFileSync, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, lchown, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
@@ -190,6 +191,29 @@ t.test('hubctl import', async (t) => {
     })
     t.match(answer, { code: 1, stderr: /EFBIG|file too large/i })
     t.notOk(existsSync(join(dataDir, 'import.offered')))
+  })
+
+  t.test('that is interrupted takes its copy away again', async (t) => {
+    const dataDir = await temporaryDirectory(t)
+    const noise = Array.from({ length: 60_000 }, () => {
+      const id = randomBytes(300).toString('hex')
+      return record(`topic/${id}`, JSON.stringify({ id, createdAt: '2026-01-01T00:00:00Z' }))
+    })
+    const large = await writeExport(t, noise)
+    const copy = join(dataDir, 'import.offered')
+    const [program = '', ...entry] = hubctlCommand
+    const importing = spawn(program, [...entry, 'import', large, '--stopped'], {
+      env: { ...process.env, HUB_DATA_DIR: dataDir },
+    })
+    const said = text(importing.stderr)
+    while (!existsSync(copy) && importing.exitCode === null) await nextTurn()
+    importing.kill('SIGSTOP')
+    t.ok((await lstat(copy)).size < (await lstat(large)).size, 'it is under way')
+    importing.kill('SIGINT')
+    importing.kill('SIGCONT')
+    t.same(await once(importing, 'close'), [1, null])
+    t.equal(await said, 'hubctl: nothing was imported: ended by SIGINT\n')
+    t.notOk(existsSync(copy))
   })
 
   t.test('says so where the node has taken in another file', async (t) => {
