@@ -57,7 +57,7 @@ export const institutionOperations = {
       result: Type.Object({ ...contact.properties, expiresAt: instant }),
       async run({ contacts, institutionMail, feed }, { institution, email }, { note }) {
         if (!institutionMail)
-          throw refusal('no mail server is configured: set smtp in the file of HUB_CONFIG')
+          throw refusal('no mail server is configured: the operator sets smtp in the file of HUB_CONFIG')
         if (feed.current()?.hasInstitution(institution) === false)
           throw unknownName('institution', institution)
         const wait = await institutionMail.mayConfirm(email)
