@@ -76,6 +76,11 @@ async function readPassword(given: string | undefined): Promise<{ email: string;
     const [email = '', password = ''] = given === undefined ? answers : [given, ...answers]
     return { email, password }
   }
+  if (process.stdin.isTTY) {
+    throw usage(
+      'the standard error must be a terminal as well: the password would be shown, and the questions not',
+    )
+  }
   const lines = await readInput(2)
   const [email = '', password = ''] = given === undefined ? lines : [given, ...lines]
   if (email === '' || password === '') {

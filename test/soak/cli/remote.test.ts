@@ -213,6 +213,9 @@ t.test('a password is typed or pasted on the terminal, and not shown', async (t)
     t.match(shown, `Logged in as ${email}`)
     t.notMatch(shown, password)
   }
+  const { code, shown } = await atTerminal([...argv, '--json'], [], kept.env, '2>/dev/null')
+  t.equal(code, 2, 'where no question can be seen, a password would be')
+  t.match(JSON.parse(shown), { error: { code: 'usage', message: /standard error/ } })
 })
 
 t.test('events are followed from elsewhere', async (t) => {
@@ -272,9 +275,10 @@ async function atTerminal(
   argv: readonly string[],
   answers: readonly (readonly [question: string, answer: string])[],
   env: Record<string, string> = {},
+  redirected = '',
 ) {
   const words = [...hubctlCommand, ...argv].map((word) => `'${word}'`).join(' ')
-  const terminal = spawn('script', ['-qec', words, '/dev/null'], {
+  const terminal = spawn('script', ['-qec', `${words} ${redirected}`, '/dev/null'], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { ...process.env, ...env },
   })
