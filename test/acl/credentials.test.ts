@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { createCredentials, type IssuedCredential } from '../../acl/credentials.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store } from '../../store/store.ts'
+import { until } from '../until.ts'
 
 const A = 'urn:org:institution:a'
 const B = 'urn:org:institution:b'
@@ -355,10 +356,6 @@ t.test('credentials survive a restart', async (t) => {
   t.ok(again.authenticate(credential.username, password))
   t.strictSame(again.list(), credentials.list())
 })
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 5))
-}
 
 type Options = Partial<Parameters<typeof createCredentials>[0]>
 

@@ -6,6 +6,7 @@ import { createMembership } from '../../store/nodes/membership.ts'
 import { openBroker, type Peer, peer, publish, subscriber, texts } from '../conformance/peers.ts'
 import { rawClient } from '../raw-client.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
+import { until } from '../until.ts'
 
 /* A lagging node decides before it has received the commits of other nodes. */
 
@@ -255,8 +256,4 @@ async function isOffline({ broker, store }: Node, clientId: string): Promise<voi
 async function logsIn({ broker }: Node, connections: number): Promise<void> {
   await until(() => broker.connectionCount() === connections)
   for (let turns = 0; turns < 50; turns++) await nextTurn()
-}
-
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await holds())) await nextTurn()
 }

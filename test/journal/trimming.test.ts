@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t from 'tap'
 import type { Message } from '../../event/message.ts'
@@ -13,6 +12,7 @@ import { createFailingStore } from '../broker/failing-store.ts'
 import { openBroker, type Peer, peer, subscriber, texts } from '../conformance/peers.ts'
 import { type PlainBroker, startPlainBroker } from '../plain-broker.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
+import { until } from '../until.ts'
 
 const limits = { history: 2, queueLimit: 3, windowBytes: 1 }
 const persistent = { clean: false }
@@ -344,10 +344,6 @@ function acknowledge(client: Peer): void {
     packet.cmd === 'publish' && packet.messageId ? [packet.messageId] : [],
   )
   for (const messageId of ids) client.send({ cmd: 'puback', messageId })
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await nextTurn()
 }
 
 t.test('what a dead webhook holds back is not read again and again', async (t) => {

@@ -14,6 +14,7 @@ import { secured } from '../bridge-https/raw.ts'
 import { connect } from '../clients.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
 import { lastingTicketKey } from '../ticket-keys.ts'
+import { until } from '../until.ts'
 import { clientHello } from './client-hello.ts'
 
 const overWebSocket = (hub: TestHub) => ({ protocol: 'wss', port: hub.httpsPort, path: '/mqtt' }) as const
@@ -232,9 +233,4 @@ function isOpened(t: Test, hub: TestHub): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-/** Resolves when the condition holds. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise(setImmediate)
 }

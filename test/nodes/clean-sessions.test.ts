@@ -5,7 +5,8 @@ import { keysOf } from '../../store/redis/script.ts'
 import { closed, connect } from '../clients.ts'
 import { patienceMs } from '../patience.ts'
 import { withoutRedis } from '../redis-server.ts'
-import { comes, startFleet } from './fleet.ts'
+import { comes } from '../until.ts'
+import { startFleet } from './fleet.ts'
 
 const { prefix } = storeKeys.cleanSession
 

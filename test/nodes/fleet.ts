@@ -1,12 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { patienceMs } from '../patience.ts'
 import { startRedis } from '../redis-server.ts'
 import { shareSigningKeyOn } from '../signing-key.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { askNode, type Issued, temporaryDirectory } from '../start-hub.ts'
+import { until } from '../until.ts'
 
 export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
 
@@ -133,19 +132,4 @@ function clockAhead(ms: number): string {
       static now() { return now() + ${ms} }
     }`
   return `data:text/javascript,${encodeURIComponent(code)}`
-}
-
-/** Checks every 20 ms whether a condition holds. False after `timeoutMs`. */
-export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
-  const end = performance.now() + timeoutMs
-  while (!(await holds())) {
-    if (performance.now() > end) return false
-    await delay(20)
-  }
-  return true
-}
-
-/** Checks every 20 ms whether a condition holds. Throws after `timeoutMs`. */
-export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
-  if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
 }

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { createUserLogIn } from '../../bridge-https/users/log-in.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
@@ -8,6 +7,7 @@ import { createAddedCounts } from '../../store/nodes/added-counts.ts'
 import type { Store } from '../../store/store.ts'
 import { quickPasswords } from '../bridge-https/users/quick-passwords.ts'
 import { createSharedSpace } from '../shared-store.ts'
+import { until } from '../until.ts'
 
 function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b: Part } {
   const space = createSharedSpace()
@@ -33,10 +33,6 @@ function hear(store: Store, channel: string, expected: number): () => boolean {
     for (const [, count] of counts) heard += count
   })
   return () => heard >= expected
-}
-
-async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
-  while (!(await holds())) await nextTurn()
 }
 
 t.test('counts reach the other nodes in few commits', async (t) => {

@@ -1,10 +1,10 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
 import { encodeValue } from '../../../journal/entry.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
+import { until } from '../../until.ts'
 import { createFrameReader } from '../connection/frame-reader.ts'
 import { createFailingStore, touches } from '../failing-store.ts'
 
@@ -19,7 +19,7 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
 /** Breaks the connection of a client. Resolves when the broker has noticed that. */
 async function lose(broker: PlainBroker, { client }: Awaited<ReturnType<typeof connect>>, clientId: string) {
   client.socket.destroy()
-  while (await broker.broker.isConnected(clientId)) await new Promise((resolve) => setImmediate(resolve))
+  await until(async () => !(await broker.broker.isConnected(clientId)))
 }
 
 t.test('a will that is going to be denied is kept without its payload', async (t) => {
@@ -45,7 +45,7 @@ t.test('a will that is going to be denied is kept without its payload', async (t
   t.same(stored, { own: true, foreign: false })
   await lose(broker, own, 'own')
   await lose(broker, foreign, 'foreign')
-  while (published.length < 2) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => published.length === 2)
   t.same(published.sort(), [
     ['foreign', 0],
     ['own', 60_000],
@@ -77,7 +77,7 @@ t.test('a node that finds left-over wills only later leaves those of its clients
     return true
   })
   const { client } = await connect(t, broker, { clientId: 'here', will: { ...will, topic: 'here' } })
-  while (published.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => published.length > 0)
   client.send({ cmd: 'pingreq' })
   await client.next('pingresp')
   t.same(published, ['earlier'])
@@ -104,7 +104,7 @@ t.test('the wills of the connected clients of a credential have a bound in bytes
   )
   t.equal(await code('without a will', {}), 0)
   polite.client.send({ cmd: 'disconnect' })
-  while (await broker.broker.isConnected('polite')) await new Promise((resolve) => setImmediate(resolve))
+  await until(async () => !(await broker.broker.isConnected('polite')))
   t.equal(await code('after a farewell', { will: large }), 0, 'a will that is void takes no room')
 })
 
@@ -148,8 +148,7 @@ t.test('the will of a credential that is not valid any more is void', async (t) 
     const { client } = await connect(t, broker, { clientId: `${isValid}`, will })
     valid.now = isValid
     client.socket.destroy()
-    while (await broker.broker.isConnected(`${isValid}`))
-      await new Promise((resolve) => setImmediate(resolve))
+    await until(async () => !(await broker.broker.isConnected(`${isValid}`)))
   }
   await watcher.client.next('publish')
   await watcher.client.settled()
@@ -170,7 +169,7 @@ t.test('the will of a client that said DISCONNECT is removed as soon as the stor
     const { client } = await connect(t, broker, { clientId: 'polite', clean, will })
     store.fail(touches(failing))
     client.send({ cmd: 'disconnect' })
-    while (store.refused === 0) await nextTurn()
+    await until(() => store.refused > 0)
     store.heal()
     await untilNoWill(broker)
     t.pass(`clean ${clean}, while the store refused keys of ${failing || 'all kinds'}`)
@@ -197,9 +196,9 @@ t.test('the will of a log-in that failed is removed, also if the store has it', 
   await untilNoWill(broker)
 })
 
-async function untilNoWill({ store }: PlainBroker): Promise<void> {
-  for (let count = 1; count > 0; await nextTurn()) {
-    count = 0
-    for await (const _will of store.range('will/')) count++
-  }
+function untilNoWill({ store }: PlainBroker): Promise<void> {
+  return until(async () => {
+    for await (const _will of store.range('will/')) return false
+    return true
+  })
 }

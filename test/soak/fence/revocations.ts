@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { comes } from '../../nodes/fleet.ts'
 import type { Random } from '../../random.ts'
 import type { Issued } from '../../start-hub.ts'
+import { comes } from '../../until.ts'
 import { type Client, enter, Refused } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
 

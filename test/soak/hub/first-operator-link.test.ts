@@ -5,6 +5,7 @@ import t from 'tap'
 import { compiledServer } from '../../compiled-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 /* The link with which a new node gets its first operator is a secret (docs/operators.md, "The first operator"). */
 
@@ -62,7 +63,3 @@ t.test('a terminal shows the link, and no file has it', async (t) => {
   t.match(shown, /# https:\/\/localhost:\d+\/console\/first#token=[\w-]{43}/)
   await t.rejects(stat(join(home, 'data', 'first-operator')), { code: 'ENOENT' })
 })
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
-}

@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Arrived, closed, connect } from '../../clients.ts'
 import { control, playing, playingTopic, station, stations } from '../../events.ts'
-import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 /*
  * Kills one of three nodes every few seconds, and Redis once. CHAOS_SECONDS and CHAOS_SUBSCRIBERS make the test longer

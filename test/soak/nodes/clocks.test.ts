@@ -2,10 +2,11 @@ import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, playing, playingTopic, station } from '../../events.ts'
-import { startFleet, until } from '../../nodes/fleet.ts'
+import { startFleet } from '../../nodes/fleet.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 /* Nodes whose clocks do not agree. */
 

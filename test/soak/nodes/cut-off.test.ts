@@ -5,9 +5,10 @@ import t from 'tap'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, institutions, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
-import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
 import { type RedisServer, withoutRedis } from '../../redis-server.ts'
 import { startNetwork } from '../../store/slow-network.ts'
+import { until } from '../../until.ts'
 
 /*
  * A node that alone does not reach Redis sends its clients to the others. An outage of Redis sends nobody away.

@@ -8,12 +8,12 @@ import { ConditionFailed, type Store } from '../../../store/store.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { openBroker, peer, publish, subscribe, subscriber, texts } from '../../conformance/peers.ts'
 import { control, controlTopic, institutions, station } from '../../events.ts'
-import { until } from '../../nodes/fleet.ts'
 import { startHeldFleet } from '../../nodes/held-fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { createSharedSpace, settled, type TestStore } from '../../shared-store.ts'
+import { until } from '../../until.ts'
 
 /* One node drops a session. Another node still stores a message for the session. */
 

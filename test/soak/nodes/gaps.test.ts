@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 // The tests mostly wait, so several run at the same time.
 t.jobs = 3

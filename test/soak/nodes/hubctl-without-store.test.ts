@@ -1,9 +1,9 @@
 import t from 'tap'
 import { call } from '../../../cli/connection.ts'
 import { openApi } from '../../bridge-https/api.ts'
-import { until } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 interface Status {
   store: { driver: string; ok: boolean; problem: string | null }

@@ -6,10 +6,11 @@ import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, playing, playingTopic, station } from '../../events.ts'
-import { startFleet, until } from '../../nodes/fleet.ts'
+import { startFleet } from '../../nodes/fleet.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 /* Through any node, `hubctl` acts on all nodes, and sees at once what another node has changed. */
 

@@ -9,11 +9,12 @@ import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { call } from '../../../cli/connection.ts'
 import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { closed, connect } from '../../clients.ts'
-import { startFleet, until } from '../../nodes/fleet.ts'
+import { startFleet } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
+import { until } from '../../until.ts'
 
 /* Sessions whose node dies, starts, or is cut off from Redis. They must end when they should, and not earlier. */
 

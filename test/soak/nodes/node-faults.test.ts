@@ -1,9 +1,10 @@
 import t from 'tap'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, station } from '../../events.ts'
-import { startFleet, until } from '../../nodes/fleet.ts'
+import { startFleet } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { startNetwork } from '../../store/slow-network.ts'
+import { until } from '../../until.ts'
 
 /* Clients must miss nothing while nodes are killed or cut off from Redis. */
 

@@ -3,11 +3,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { connectPublisher } from '../../clients.ts'
 import { playing } from '../../events.ts'
-import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
 import { first, type ShownLane, second, startTitleServer } from '../../output-receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { entries, openRedis } from '../../store/open-redis.ts'
+import { until } from '../../until.ts'
 
 t.test(
   'one of several nodes delivers a livestream of an output; another one goes on when it is killed',

@@ -3,11 +3,12 @@ import type { IPublishPacket } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, station } from '../../events.ts'
-import { type FleetNode, until } from '../../nodes/fleet.ts'
+import type { FleetNode } from '../../nodes/fleet.ts'
 import { startHeldFleet } from '../../nodes/held-fleet.ts'
 import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 /*
  * Two nodes act at the same moment. The clock of node `a` is ahead, so ordering by clocks would fail.

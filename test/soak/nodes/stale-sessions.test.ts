@@ -1,10 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { control, controlTopic, station } from '../../events.ts'
-import { comes, until } from '../../nodes/fleet.ts'
 import { patienceMs } from '../../patience.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
+import { comes, until } from '../../until.ts'
 import { type Client, enter, Refused } from '../fence/client.ts'
 import { type Cluster, type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 

@@ -2,10 +2,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, institutions, station } from '../../events.ts'
-import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
+import { until } from '../../until.ts'
 
 /*
  * While Redis fails, nodes acknowledge only what is stored, and keep subscribers connected. Afterwards everything works

@@ -12,10 +12,10 @@ import { connectPublisher } from '../../clients.ts'
 import { compiledServer } from '../../compiled-server.ts'
 import { playing, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
-import { until } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { shareSigningKeyOn } from '../../signing-key.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 import { workersOn } from '../workers/start-workers.ts'
 
 const livestream = station(0, 0)

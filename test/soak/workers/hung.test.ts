@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { connect } from '../../clients.ts'
 import { control, institutions, station } from '../../events.ts'
-import { until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 import { areBack, startWorkers, workersOf, workersOn } from './start-workers.ts'
 
 /*

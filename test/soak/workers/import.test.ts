@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { runHubctl } from '../../cli/run-hubctl.ts'
-import { until } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 import { startWorkers, workersOn } from './start-workers.ts'
 
 t.test('a hub with workers takes in an export at its start', { skip: withoutRedis }, async (t) => {

@@ -6,8 +6,8 @@ import t, { type Test } from 'tap'
 import { connect } from '../../clients.ts'
 import { openStream, type StreamReader } from '../../event-stream.ts'
 import { control, institutions, station } from '../../events.ts'
-import { until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
+import { until } from '../../until.ts'
 import { areBack, startWorkers, workersOf } from './start-workers.ts'
 
 /*

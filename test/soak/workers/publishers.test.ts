@@ -1,9 +1,9 @@
 import t from 'tap'
 import { control, institutions, station } from '../../events.ts'
-import { until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 import { type Client, enter } from '../fence/client.ts'
 import { startWorkers } from './start-workers.ts'
 

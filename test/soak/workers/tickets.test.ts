@@ -4,11 +4,11 @@ import { connect as connectTls } from 'node:tls'
 import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { storeKeys } from '../../../store/keys.ts'
-import { until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { openRedis } from '../../store/open-redis.ts'
+import { until } from '../../until.ts'
 import { areBack, startWorkers, workersOf } from './start-workers.ts'
 
 /*

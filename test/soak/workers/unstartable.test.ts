@@ -1,11 +1,11 @@
 import { copyFile, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { until } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { shareSigningKeyOn } from '../../signing-key.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 import { areBack, workersOf, workersOn } from './start-workers.ts'
 
 /*

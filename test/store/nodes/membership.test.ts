@@ -1,11 +1,11 @@
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createGroupCommit, type Pending } from '../../../store/commit.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode, maxNodes } from '../../../store/nodes/nodes.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../../shared-store.ts'
+import { until } from '../../until.ts'
 
 /** A heartbeat interval that no test reaches, milliseconds. */
 const never = 1_000_000_000
@@ -88,10 +88,6 @@ async function joined(t: Test, count: number, options: { heartbeatMs?: number } 
   const [a, b, c] = all
   if (!a || !b) throw new Error('two nodes are needed')
   return { space, a, b, c: c ?? b, all }
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await nextTurn()
 }
 
 t.test('a node that has joined loads nothing more: changes may have passed already', async (t) => {

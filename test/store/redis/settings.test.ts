@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { problemsOf, redisSettingProblems, watchRedisSettings } from '../../../store/redis/settings.ts'
-import { until } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub } from '../../start-hub.ts'
+import { until } from '../../until.ts'
 
 t.test('what breaks the promise of an acknowledgement', async (t) => {
   const good = { appendonly: '1', appendfsync: 'always', policy: 'noeviction' }

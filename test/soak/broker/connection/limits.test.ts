@@ -7,10 +7,10 @@ import { connect, connectPublisher } from '../../../clients.ts'
 import { collectGarbage } from '../../../collect-garbage.ts'
 import { openBroker, type Peer, peer, publish } from '../../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../../events.ts'
-import { comes } from '../../../nodes/fleet.ts'
 import type { PlainBroker } from '../../../plain-broker.ts'
 import { stall } from '../../../stall.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
+import { comes } from '../../../until.ts'
 
 t.test('of the events for many livestreams fewer go out in a second, over all connections', async (t) => {
   const home = await temporaryDirectory(t)

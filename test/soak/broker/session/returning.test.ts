@@ -13,8 +13,8 @@ import {
   subscriber,
   texts,
 } from '../../../conformance/peers.ts'
-import { until } from '../../../nodes/fleet.ts'
 import type { PlainBroker } from '../../../plain-broker.ts'
+import { until } from '../../../until.ts'
 
 /* Returning sessions: cases that `test/broker/promises/` does not play. */
 

@@ -6,6 +6,7 @@ import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { spawnHub } from '../../../spawn-hub.ts'
 import { askNode, type Issued, temporaryDirectory } from '../../../start-hub.ts'
+import { until } from '../../../until.ts'
 
 /*
  * Other people write drivers. Whatever a driver does, the node goes on, the other targets get their items, and the item
@@ -285,10 +286,6 @@ async function operate(t: Test, hub: Awaited<ReturnType<typeof spawnHub>>, took:
     taken: async () => (await readFile(took, 'utf8')).split('\n').filter(Boolean),
     list: () => ask<Shown[]>('queues.list'),
   }
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
 function isAlive(pid: number): boolean {

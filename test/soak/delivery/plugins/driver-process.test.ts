@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { createDriverProcess, type DriverLimits } from '../../../../delivery/plugins/driver-process.ts'
 import { createPlugins } from '../../../../delivery/plugins/plugins.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
+import { until } from '../../../until.ts'
 
 /* The limits of the process of a driver, with smaller ones than those of a node. */
 
@@ -270,10 +271,6 @@ for (const [what, code, problem] of closings) {
 /** Whether a driver is waited for, until its time is over. */
 function isLate(reason: RegExp): boolean {
   return reason.source.includes('within')
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
 function isAlive(pid: number): boolean {

@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { startRedis, withoutRedis } from '../../../redis-server.ts'
 import { openRedis, text } from '../../../store/open-redis.ts'
+import { until } from '../../../until.ts'
 import { startNetwork } from '../../fence/network.ts'
 
 /** New Sentinels count failovers from the beginning. The old ones had reached this number. */
@@ -76,7 +76,3 @@ t.test(
     t.equal(await text(store, 'n/1'), 'x')
   },
 )
-
-async function until(isReached: () => Promise<boolean>): Promise<void> {
-  while (!(await isReached())) await delay(20)
-}

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries } from '../../../store/open-redis.ts'
+import { until } from '../../../until.ts'
 import { startNetwork } from '../../fence/network.ts'
 
 /**
@@ -268,8 +269,4 @@ async function roleOf(redis: RedisServer): Promise<string> {
   const role = await client.info('replication')
   client.disconnect()
   return role
-}
-
-async function until(isReached: () => Promise<boolean>): Promise<void> {
-  while (!(await isReached())) await delay(20)
 }

@@ -13,6 +13,7 @@ import { freePort } from '../../../free-port.ts'
 import { startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries, numbered, text } from '../../../store/open-redis.ts'
 import { storeSuite } from '../../../store/suite.ts'
+import { until } from '../../../until.ts'
 
 /** The permissions of the Redis user of a hub, as in docs/operators.md. */
 const permissions = '~{hub:test}:* resetchannels -@all +@read +@write +@scripting +@connection +info'
@@ -210,10 +211,6 @@ async function worksOn(t: Test, server: Address): Promise<void> {
 async function replicasOf(sentinel: Redis): Promise<unknown[]> {
   const replicas = await sentinel.call('SENTINEL', 'REPLICAS', 'hub')
   return Array.isArray(replicas) ? replicas : []
-}
-
-async function until(isReached: () => Promise<boolean>): Promise<void> {
-  while (!(await isReached())) await delay(20)
 }
 
 function failed(): never {
