@@ -1,11 +1,10 @@
-import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { connectPublisher } from './clients.ts'
 import { playing, station } from './events.ts'
+import { listen } from './listen.ts'
 import { startTestHub, temporaryDirectory } from './start-hub.ts'
 
 /** A title that came over HTTP: `GET /{name}?t={text}`. */
@@ -27,16 +26,11 @@ export async function startTitleServer(t: Test) {
     came.push(one)
     behave(one, response, request)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  const port = await listen(t, server)
   return {
     came,
     texts: (name: string) => came.filter((one) => one.name === name).map(({ text }) => text),
-    port: (server.address() as AddressInfo).port,
+    port,
     behave(next: typeof behave): void {
       behave = next
     },

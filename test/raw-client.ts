@@ -99,7 +99,8 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
   }
 }
 
-function connectPacket(fields: Record<string, unknown>): Packet {
+/** A CONNECT of MQTT 3.1.1. */
+export function connectPacket(fields: Record<string, unknown>): Packet {
   const base = {
     cmd: 'connect',
     protocolId: 'MQTT',

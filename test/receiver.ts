@@ -109,3 +109,8 @@ export async function startReceiver(t: Test, home: string, options: { port?: num
 export function pushing(receiver: Receiver): Record<string, string> {
   return { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: receiver.ca ?? '' }
 }
+
+/** The body of a request for a webhook of a livestream. */
+export function webhookBody(url: string, topic: string, fields: object = {}) {
+  return { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic, ...fields }
+}

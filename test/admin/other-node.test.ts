@@ -3,6 +3,7 @@ import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { createAskNode } from '../../admin/other-node.ts'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { listen } from '../listen.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 
 t.test('a node of the same hub says that it reaches the store', async (t) => {
@@ -29,10 +30,7 @@ t.test('nodes that expect PROXY headers are asked with one', async (t) => {
 t.test('who never answers does not reach the store', async (t) => {
   const own = await certificates(t)
   const server = createServer((socket) => void socket.on('error', () => undefined).resume())
-  t.teardown(() => server.close())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  t.equal(await asker(own)(`https://127.0.0.1:${Object(address).port}`), false)
+  t.equal(await asker(own)(`https://127.0.0.1:${await listen(t, server)}`), false)
 })
 
 async function certificates(t: Test) {

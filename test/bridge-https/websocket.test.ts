@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { connect, connectPublisher, closed as disconnected } from '../clients.ts'
 import { institutions, playing, playingTopic, station } from '../events.ts'
+import { connectPacket } from '../raw-client.ts'
 import { type Issued, startTestHub, type TestHub } from '../start-hub.ts'
 import { exchange } from './raw.ts'
 
@@ -109,16 +110,9 @@ t.test('packets may be cut anywhere between frames, or share one', async (t) => 
   const login = await hub.publisher([own])
   const feedback = `feedback/${own}`
   const packets = Buffer.concat([
-    generate({
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clean: true,
-      keepalive: 0,
-      clientId: 'cut',
-      username: login.username,
-      password: Buffer.from(login.password),
-    }),
+    generate(
+      connectPacket({ clientId: 'cut', username: login.username, password: Buffer.from(login.password) }),
+    ),
     generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: feedback, qos: 1 }] }),
     generate({
       cmd: 'publish',
@@ -173,14 +167,7 @@ t.test('who reads slowly gets what has waited in messages of at most 1 MiB', asy
   })
   websocket.send(
     Buffer.concat([
-      generate({
-        cmd: 'connect',
-        protocolId: 'MQTT',
-        protocolVersion: 4,
-        clean: true,
-        keepalive: 0,
-        ...login,
-      }),
+      generate(connectPacket({ ...login })),
       generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'radio/#', qos: 0 }] }),
     ]),
   )
@@ -197,14 +184,7 @@ t.test('who reads slowly gets what has waited in messages of at most 1 MiB', asy
 
 t.test('text frames and huge messages end the connection', async (t) => {
   const hub = await startTestHub(t)
-  const connect311 = generate({
-    cmd: 'connect',
-    protocolId: 'MQTT',
-    protocolVersion: 4,
-    clean: true,
-    keepalive: 0,
-    clientId: 'text',
-  })
+  const connect311 = generate(connectPacket({ clientId: 'text' }))
   for (const sent of ['hello', connect311.toString('latin1')]) {
     const text = await open(t, hub)
     const answers: unknown[] = []

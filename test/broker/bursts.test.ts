@@ -1,13 +1,12 @@
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import { startPlainBroker } from '../plain-broker.ts'
+import { openBroker } from '../conformance/peers.ts'
 import { rawClient } from '../raw-client.ts'
 
 t.test(
   'a burst over many connections is decided in many turns, with room for others in between',
   async (t) => {
-    const broker = await startPlainBroker()
-    t.teardown(broker.close)
+    const broker = await openBroker(t)
     let inThisTurn = 0
     let most = 0
     broker.receiveWith(async () => {
@@ -41,7 +40,7 @@ t.test(
 t.test('of all connections one SUBSCRIBE with many filters is decided in a turn', async (t) => {
   let inThisTurn = 0
   let most = 0
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     access: {
       maySubscribe: () => {
         if (inThisTurn === 0) setImmediate(() => (inThisTurn = 0))
@@ -50,7 +49,6 @@ t.test('of all connections one SUBSCRIBE with many filters is decided in a turn'
       },
     },
   })
-  t.teardown(broker.close)
   const clients = await Promise.all(
     Array.from({ length: 10 }, async (_, index) => {
       const client = await rawClient(t, broker.port)
@@ -73,7 +71,7 @@ t.test('of all connections one SUBSCRIBE with many filters is decided in a turn'
 
 t.test('a client does not wait for the many connections of another credential', async (t) => {
   const order: string[] = []
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     access: {
       authenticate: (username) => ({ role: 'subscriber', username, filters: ['#'] }),
       maySubscribe: ({ username }) => {
@@ -82,7 +80,6 @@ t.test('a client does not wait for the many connections of another credential', 
       },
     },
   })
-  t.teardown(broker.close)
   const logIn = async (username: string, clientId: string) => {
     const client = await rawClient(t, broker.port)
     await client.connect({ clientId, username, password: Buffer.from('x') })
@@ -104,8 +101,7 @@ t.test('a client does not wait for the many connections of another credential', 
 })
 
 t.test('the time of an event begins with its last byte, also where it waits for a turn', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const decisions: { started: number; decided: number }[] = []
   broker.receiveWith(async ({ started }) => {
     const decided = performance.now()
@@ -139,8 +135,7 @@ t.test('the time of an event begins with its last byte, also where it waits for 
 })
 
 t.test('the wait of a publisher above its rate is its own', async (t) => {
-  const broker = await startPlainBroker({ limits: { publishRate: 10 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { publishRate: 10 } })
   const waits: number[] = []
   broker.receiveWith(async ({ started }) => {
     waits.push(performance.now() - started)

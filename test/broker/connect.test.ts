@@ -1,6 +1,6 @@
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import { startPlainBroker } from '../plain-broker.ts'
+import { openBroker } from '../conformance/peers.ts'
 import { rawClient } from '../raw-client.ts'
 import { stall } from '../stall.ts'
 
@@ -15,8 +15,7 @@ function connectPacket(body: string): Buffer {
 }
 
 t.test('a CONNECT that is not MQTT 3.1.1 gets return code 1 and is closed', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const table: [what: string, packet: Buffer][] = [
     ['MQTT 3.1', connectPacket(`0006 4d5149736470 03 02 0000 ${clientId}`)],
     ['level 3 under the name MQTT', connectPacket(`${protocol} 03 02 0000 ${clientId}`)],
@@ -38,8 +37,7 @@ t.test('a CONNECT that is not MQTT 3.1.1 gets return code 1 and is closed', asyn
 })
 
 t.test('a malformed CONNECT is closed without an answer', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const table: [what: string, packet: Buffer][] = [
     ['another protocol', connectPacket(`0004 48545450 04 02 0000 ${clientId}`)],
     ['reserved flag', connectPacket(`${protocol} 04 03 0000 ${clientId}`)],
@@ -71,8 +69,7 @@ t.test('a malformed CONNECT is closed without an answer', async (t) => {
 })
 
 t.test('an empty client id needs a clean session', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const refused = await rawClient(t, broker.port)
   refused.send(connectPacket(`${protocol} 04 00 0000 0000`))
   t.equal((await refused.next('connack')).returnCode, 2)
@@ -83,8 +80,7 @@ t.test('an empty client id needs a clean session', async (t) => {
 })
 
 t.test('a second CONNECT closes the connection', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const client = await rawClient(t, broker.port)
   await client.connect()
   client.send({
@@ -100,8 +96,7 @@ t.test('a second CONNECT closes the connection', async (t) => {
 })
 
 t.test('packets right behind the CONNECT wait for the log-in', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const client = await rawClient(t, broker.port)
   const subscribe = generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'a', qos: 1 }] })
   const publishes = Array.from({ length: 100 }, (_, index) =>
@@ -137,8 +132,7 @@ for (const [qos, answer] of [
   t.test(
     `a PUBLISH at QoS ${qos} right before DISCONNECT is answered, then the connection closed`,
     async (t) => {
-      const broker = await startPlainBroker()
-      t.teardown(broker.close)
+      const broker = await openBroker(t)
       const decisionAsked = new Promise<(isAccepted: boolean) => void>((ask) => {
         broker.receiveWith(() => new Promise<boolean>(ask))
       })
@@ -167,8 +161,7 @@ for (const [qos, answer] of [
 t.test(
   'a client that is silent beyond its keep alive is closed, one that only acknowledges is not',
   async (t) => {
-    const broker = await startPlainBroker()
-    t.teardown(broker.close)
+    const broker = await openBroker(t)
     const silent = await rawClient(t, broker.port)
     await silent.connect({ clientId: 'silent', keepalive: 1 })
     const alive = await rawClient(t, broker.port)
@@ -182,8 +175,7 @@ t.test(
 )
 
 t.test('what came while the node was held up counts for the keep alive', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const client = await rawClient(t, broker.port)
   await client.connect({ clientId: 'heard', keepalive: 1 })
   await client.settled()
@@ -195,8 +187,7 @@ t.test('what came while the node was held up counts for the keep alive', async (
 })
 
 t.test('an unauthenticated connection is never allowed a large packet', async (t) => {
-  const broker = await startPlainBroker({ limits: { maxConnectPacket: 1000 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { maxConnectPacket: 1000 } })
   const client = await rawClient(t, broker.port)
   client.send(hex('10 80 80 80 64'))
   await client.closed()
@@ -207,21 +198,19 @@ t.test('an unauthenticated connection is never allowed a large packet', async (t
 })
 
 t.test('a connection without CONNECT is closed after a while', async (t) => {
-  const broker = await startPlainBroker({ limits: { connectTimeoutMs: 50 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { connectTimeoutMs: 50 } })
   const client = await rawClient(t, broker.port)
   await client.closed()
   t.same(client.packets, [])
 })
 
 t.test('failed log-ins of an address are refused for a while', async (t) => {
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     loginFailures: 3,
     access: {
       authenticate: (_user, password) => (password?.toString() === 'right' ? broker.everybody : undefined),
     },
   })
-  t.teardown(broker.close)
   const codes: (number | undefined)[] = []
   for (const password of ['wrong', 'wrong', 'wrong', 'wrong', 'right']) {
     const client = await rawClient(t, broker.port)

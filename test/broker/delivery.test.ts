@@ -1,5 +1,6 @@
 import type { IPublishPacket } from 'mqtt-packet'
 import t from 'tap'
+import { openBroker } from '../conformance/peers.ts'
 import { startPlainBroker } from '../plain-broker.ts'
 import { rawClient } from '../raw-client.ts'
 
@@ -18,8 +19,7 @@ type Tap = Parameters<typeof rawClient>[0]
 t.test(
   'the delivered QoS is the lower of published and granted, also with wildcards and retained',
   async (t) => {
-    const broker = await startPlainBroker()
-    t.teardown(broker.close)
+    const broker = await openBroker(t)
     const publisher = await rawClient(t, broker.port)
     await publisher.connect({ clientId: 'publisher' })
     for (const granted of [0, 1, 2] as const) {
@@ -43,8 +43,7 @@ t.test(
 )
 
 t.test('overlapping filters deliver one copy at the higher QoS', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   for (const clean of [true, false]) {
     const client = await rawClient(t, broker.port)
     await client.connect({ clientId: `overlap${clean}`, clean })
@@ -70,8 +69,7 @@ t.test('overlapping filters deliver one copy at the higher QoS', async (t) => {
 t.test(
   'an offline session gets everything in order, and in-flight messages again with DUP and the same id',
   async (t) => {
-    const broker = await startPlainBroker()
-    t.teardown(broker.close)
+    const broker = await openBroker(t)
     const first = await subscribed(t, broker.port, 'a/#', 2, { clean: false })
     first.socket.destroy()
     const publisher = await rawClient(t, broker.port)
@@ -123,8 +121,7 @@ t.test(
 )
 
 t.test('a PUBREL is repeated after a reconnect until PUBCOMP', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const first = await subscribed(t, broker.port, 'a', 2, { clean: false })
   first.send(publish('a', 2, 5), { cmd: 'pubrel', messageId: 5 })
   const { messageId = 0 } = await first.next('publish')
@@ -141,8 +138,7 @@ t.test('a PUBREL is repeated after a reconnect until PUBCOMP', async (t) => {
 })
 
 t.test('session present tells of a session even without subscriptions', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const present: boolean[] = []
   for (const clean of [false, false, true, false]) {
     const client = await rawClient(t, broker.port)
@@ -154,8 +150,7 @@ t.test('session present tells of a session even without subscriptions', async (t
 })
 
 t.test('a QoS 2 retransmission is processed once, until PUBREL frees the identifier', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const subscriber = await subscribed(t, broker.port, 'a', 0)
   for (const clean of [true, false]) {
     const publisher = await rawClient(t, broker.port)
@@ -175,8 +170,7 @@ t.test('a QoS 2 retransmission is processed once, until PUBREL frees the identif
 })
 
 t.test('a QoS 2 identifier of a client that forgot its messages does not hide another message', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const subscriber = await subscribed(t, broker.port, 'a', 0)
   const comesBack = async () => {
     const client = await rawClient(t, broker.port)
@@ -234,8 +228,7 @@ t.test(
 )
 
 t.test('live messages are never dropped because they finish out of order', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const subscriber = await subscribed(t, broker.port, 'a/#', 0)
   const publishers = await Promise.all(
     Array.from({ length: 20 }, async (_, index) => {
@@ -254,8 +247,7 @@ t.test('live messages are never dropped because they finish out of order', async
 })
 
 t.test('a subscriber that stops reading is cut off and delays nobody', async (t) => {
-  const broker = await startPlainBroker({ limits: { outgoingBuffer: 256 * 1024 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 256 * 1024 } })
   const frozen = await subscribed(t, broker.port, 'a/#', 1, { clientId: 'frozen' })
   frozen.socket.pause()
   const healthy = await subscribed(t, broker.port, 'a/#', 1, { clientId: 'healthy' })
@@ -276,8 +268,7 @@ t.test('a subscriber that stops reading is cut off and delays nobody', async (t)
 })
 
 t.test('a persistent session that reads more slowly than events come gets all of them', async (t) => {
-  const broker = await startPlainBroker({ limits: { outgoingBuffer: 256 * 1024 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 256 * 1024 } })
   const reader = await subscribed(t, broker.port, 'a/#', 1, { clientId: 'reader', clean: false })
   reader.socket.pause()
   const publisher = await rawClient(t, broker.port)
@@ -296,8 +287,7 @@ t.test('a persistent session that reads more slowly than events come gets all of
 })
 
 t.test('a will is published when the connection is reset', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const watcher = await subscribed(t, broker.port, 'gone', 1, { clientId: 'watcher' })
   const client = await rawClient(t, broker.port)
   await client.connect({ will: { topic: 'gone', payload: Buffer.from('reset'), qos: 1, retain: false } })
@@ -307,7 +297,7 @@ t.test('a will is published when the connection is reset', async (t) => {
 
 t.test('what is accepted while a queue is being delivered is not lost behind it', async (t) => {
   // Commits of events take 20 ms, so the delivery of the queue overtakes them.
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     wrapStore: (store) => ({
       ...store,
       commit: async (changes, underway) => {
@@ -317,7 +307,6 @@ t.test('what is accepted while a queue is being delivered is not lost behind it'
       },
     }),
   })
-  t.teardown(broker.close)
   const first = await subscribed(t, broker.port, 'a/#', 1, { clean: false })
   first.socket.destroy()
   const publisher = await rawClient(t, broker.port)

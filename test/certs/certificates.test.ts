@@ -1,13 +1,13 @@
 import { X509Certificate } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { appendFile, copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createCertificates } from '../../certs/certificates.ts'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { listen } from '../listen.ts'
 
 t.test('the pair is loaded and says when it expires', async (t) => {
   const { files, certificates } = await start(t)
@@ -88,11 +88,8 @@ t.test('a pair that no client would accept now does not replace one that is vali
 t.test('replaced files are handed on as a pair, and TLS clients see the new one', async (t) => {
   const { files, other, certificates } = await start(t)
   const server = createServer(certificates.current(), (socket) => socket.on('error', () => undefined))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  const port = await listen(t, server)
   certificates.onChange((pair) => server.setSecureContext(pair))
-  const { port } = server.address() as AddressInfo
 
   t.equal(await serialOf(port, files.ca), await serialIn(files.cert))
   const changed = nextChange(certificates)

@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { connect, createServer } from 'node:tls'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { listen } from '../listen.ts'
 import { evaluate, moduleOf } from '../root.ts'
 
 const run = promisify(execFile)
@@ -78,10 +78,7 @@ t.test('a TLS client that trusts the CA connects', async (t) => {
     { cert: await readFile(files.cert), key: await readFile(files.key) },
     (socket) => socket.end('hello'),
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   for (const servername of ['localhost', '']) {
     const client = connect({
       port,

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { createPublisherOverHttps } from '../../client/https-publisher.ts'
@@ -9,6 +8,7 @@ import { type ClientError, connectPublisher, connectSubscriber, EventRefused } f
 import { hourlyLogins } from '../../client/reader-logins.ts'
 import { shareCertificates } from '../certificates.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
+import { listen } from '../listen.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 import { openSlowLine } from './slow-line.ts'
@@ -234,11 +234,9 @@ t.test('a proxy that says to ask again at once is not asked without a pause', as
     response.writeHead(503, { 'retry-after': '0' }).end()
     server.emit('asked')
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  const port = await listen(t, server)
   const subscriber = connectSubscriber({
-    url: `https://localhost:${(server.address() as AddressInfo).port}`,
+    url: `https://localhost:${port}`,
     ca: `${home}/ca.pem`,
     filters: ['radio/#'],
     onProblem: () => {},

@@ -14,6 +14,7 @@ import {
 } from '../../client/node.ts'
 import { reasonOf } from '../../client/reason.ts'
 import { control, institutions, playing, station } from '../events.ts'
+import { listen } from '../listen.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 import { thrownApart } from './thrown-apart.ts'
@@ -681,10 +682,7 @@ t.test('an untrusted certificate, and a port that is not for MQTT, are told with
     readFileSync(join(dirname(broker.ca), name)),
   )
   const server = createServer({ key, cert })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
+  const port = await listen(t, server)
   t.match(await problemOf({ url: `mqtts://localhost:${port}` }), {
     code: 'connection.lost',
     message: /this is no MQTT port, it answers in HTTP$/,

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:tls'
 import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
@@ -14,6 +13,7 @@ import {
 import { shareCertificates } from '../certificates.ts'
 import { connectPublisher } from '../clients.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
+import { listen } from '../listen.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
 import { thrownApart } from './thrown-apart.ts'
 
@@ -147,12 +147,10 @@ t.test('CONNACK 3 is tried again, each time after a longer pause', async (t) => 
       socket.end(generate({ cmd: 'connack', returnCode: 3, sessionPresent: false }))
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  const port = await listen(t, server)
   const problems: ClientError[] = []
   const subscriber = connectSubscriber({
-    url: `mqtts://localhost:${(server.address() as AddressInfo).port}`,
+    url: `mqtts://localhost:${port}`,
     ca: `${home}/ca.pem`,
     username: 'u',
     password: 'p',

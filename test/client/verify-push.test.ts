@@ -1,14 +1,13 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer as createPlainServer } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { PushRefused, type PushRequest, verifyPush } from '../../client/node.ts'
 import { pushBody } from '../../delivery/webhook/push-message.ts'
 import { shareCertificates } from '../certificates.ts'
 import { playing, station } from '../events.ts'
+import { listen } from '../listen.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 
 const url = 'https://hooks.kuestenfunk.example/events'
@@ -48,10 +47,7 @@ t.test('a genuine push is verified, in each form that servers have of it', async
     const push = await verifyPush(request, hub.options)
     response.writeHead(201).end(push.messageId)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const answer = await fetch(`http://127.0.0.1:${port}`, { method: 'POST', headers, body: text })
   t.strictSame([answer.status, await answer.text()], [201, '7'], 'a request of Node.js')
   t.equal(hub.asked(), 1, 'the keys are kept')
@@ -203,10 +199,8 @@ async function startKeys(t: Test, { status = 200 } = {}) {
       response.end(JSON.stringify({ keys: [{ kty: 'EC', kid: 'two' }, null, jwk] }))
     },
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const hub = `https://localhost:${(server.address() as AddressInfo).port}`
+  const port = await listen(t, server)
+  const hub = `https://localhost:${port}`
   return {
     publicKey,
     asked: () => asked,

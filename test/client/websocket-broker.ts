@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { generate, parser } from 'mqtt-packet'
 import type { Test } from 'tap'
 import { WebSocketServer } from 'ws'
 import { shareCertificates } from '../certificates.ts'
 import { control, station } from '../events.ts'
+import { listen } from '../listen.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 
 /**
@@ -36,13 +35,7 @@ export async function openWebSocketBroker(
       script((message) => socket.send(message), connection)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return { url: `wss://localhost:${port}/mqtt`, ca: join(certs, 'ca.pem') }
 }
 

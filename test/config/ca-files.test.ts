@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:https'
-import { type AddressInfo, connect } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createServer as createTlsServer } from 'node:tls'
 import { gzipSync } from 'node:zlib'
@@ -15,6 +15,7 @@ import { loadConfig } from '../../config/config.ts'
 import { createWebhooks } from '../../delivery/webhook/webhook.ts'
 import { createFeedFetch } from '../../validator/feed/fetch-by-ca.ts'
 import { startMailServer } from '../bridge-https/users/mail-server.ts'
+import { listen } from '../listen.ts'
 
 type Pair = Awaited<ReturnType<typeof ensureDevelopmentCertificates>>
 
@@ -201,13 +202,7 @@ function configOf(directory: string, settings: object) {
 
 async function startServer(t: Test, { cert, key }: Pair, answer: RequestListener): Promise<number> {
   const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) }, answer)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return (server.address() as AddressInfo).port
+  return listen(t, server)
 }
 
 /** TLS in front of a server on loopback. */
@@ -224,8 +219,5 @@ async function startTlsProxy(t: Test, { cert, key }: Pair, port: number): Promis
     }
   })
   server.on('tlsClientError', () => undefined)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return (server.address() as AddressInfo).port
+  return listen(t, server)
 }

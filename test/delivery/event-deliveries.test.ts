@@ -5,7 +5,7 @@ import { writeConfig } from '../bridge-https/users/write-config.ts'
 import { runHubctl } from '../cli/run-hubctl.ts'
 import { connectPublisher } from '../clients.ts'
 import { control, institutions, playing, station } from '../events.ts'
-import { pushing, startReceiver } from '../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { onStore } from '../stores.ts'
 
@@ -103,14 +103,7 @@ onStore(
     const { token } = await addUser(hub, api, own)
     const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
     await studio.publish(playing(livestream, { title: 'Makes the topic' }))
-    const body = {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      contact: 'a@b.example',
-      topic: livestream.id,
-      maxAge: 'element',
-      url: receiver.url('/hook'),
-    }
+    const body = webhookBody(receiver.url('/hook'), livestream.id, { maxAge: 'element' })
     const { json } = await api.call('POST', '/subscriptions', { token, body })
     const name = String(json.name)
     const published: string[] = []

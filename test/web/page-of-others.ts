@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import type { Test } from 'tap'
+import { listen } from '../listen.ts'
 import type { TestHub } from '../start-hub.ts'
 
 /** Serves a page of another origin, with the certificate of the hub, for as long as the test lasts. */
@@ -12,10 +12,6 @@ export async function servePage(t: Test, hub: TestHub, html: string, headers: Re
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
     response.setHeader('content-type', 'text/html; charset=utf-8').end(html)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { httpsPort: (server.address() as AddressInfo).port, caPath: hub.caPath }
+  const port = await listen(t, server)
+  return { httpsPort: port, caPath: hub.caPath }
 }

@@ -2,7 +2,7 @@ import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promi
 import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { startPlainBroker } from '../../plain-broker.ts'
-import { rawClient } from '../../raw-client.ts'
+import { connectPacket, rawClient } from '../../raw-client.ts'
 import { createFailingStore, touches } from '../failing-store.ts'
 import { createWire } from '../promises/wire.ts'
 
@@ -17,15 +17,7 @@ t.test('a client without CONNACK leaves neither a session nor a will', async (t)
     const broker = await startPlainBroker({ directory, wrapStore: store.wrap })
     const client = await rawClient(t, broker.port)
     const isHeld = store.hold(touches(slow))
-    client.send({
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clientId: `late-${slow}`,
-      clean: false,
-      keepalive: 0,
-      will,
-    })
+    client.send(connectPacket({ clientId: `late-${slow}`, clean: false, will }))
     await isHeld
     const closed = broker.close()
     store.release()
@@ -45,16 +37,7 @@ t.test('a connection whose handshake ends when the node has stopped is closed', 
   await broker.close()
   const [here, there] = createWire()
   broker.broker.accept(there, '127.0.0.1')
-  here.write(
-    generate({
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clientId: 'late',
-      clean: true,
-      keepalive: 0,
-    }),
-  )
+  here.write(generate(connectPacket({ clientId: 'late' })))
   while (!here.destroyed) await nextTurn()
   t.equal(broker.broker.connectionCount(), 0)
 })

@@ -2,7 +2,8 @@ import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
 import { encodeValue } from '../../../journal/entry.ts'
-import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
+import { openBroker } from '../../conformance/peers.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 import { until } from '../../until.ts'
 import { createFrameReader } from '../connection/frame-reader.ts'
@@ -24,8 +25,7 @@ async function lose(broker: PlainBroker, { client }: Awaited<ReturnType<typeof c
 
 t.test('a will that is going to be denied is kept without its payload', async (t) => {
   const mayPublish = (_principal: object, topic: string) => ({ allowed: topic === 'own' })
-  const broker = await startPlainBroker({ access: { mayPublish } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { access: { mayPublish } })
   const published: [topic: string, bytes: number][] = []
   broker.receiveWith(async ({ topic, payload, alongside }) => {
     published.push([topic, payload.length])
@@ -56,7 +56,7 @@ t.test('a node that finds left-over wills only later leaves those of its clients
   const principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
   const leftOver = { clientId: 'earlier', principal, node: 'gone', topic: 'earlier', qos: 0, retain: false }
   let isFirst = true
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     wrapStore: (store) => ({
       ...store,
       async *range(prefix, ...bounds) {
@@ -69,7 +69,6 @@ t.test('a node that finds left-over wills only later leaves those of its clients
       },
     }),
   })
-  t.teardown(broker.close)
   const published: string[] = []
   broker.receiveWith(async ({ topic, alongside }) => {
     published.push(topic)
@@ -84,8 +83,7 @@ t.test('a node that finds left-over wills only later leaves those of its clients
 })
 
 t.test('the wills of the connected clients of a credential have a bound in bytes', async (t) => {
-  const broker = await startPlainBroker()
-  t.teardown(broker.close)
+  const broker = await openBroker(t)
   const large = { ...will, payload: Buffer.alloc(64_000) }
   const code = async (clientId: string, fields: object) =>
     (await connect(t, broker, { clientId, ...fields })).returnCode
@@ -139,8 +137,7 @@ t.test(
 
 t.test('the will of a credential that is not valid any more is void', async (t) => {
   const valid = { now: true }
-  const broker = await startPlainBroker({ access: { isValid: () => valid.now } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { access: { isValid: () => valid.now } })
   const watcher = await connect(t, broker, { clientId: 'watcher' })
   watcher.client.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: '#', qos: 0 }] })
   await watcher.client.next('suback')
@@ -164,8 +161,7 @@ t.test('the will of a client that said DISCONNECT is removed as soon as the stor
   ]
   for (const [clean, failing] of cases) {
     const store = createFailingStore()
-    const broker = await startPlainBroker({ wrapStore: store.wrap })
-    t.teardown(broker.close)
+    const broker = await openBroker(t, { wrapStore: store.wrap })
     const { client } = await connect(t, broker, { clientId: 'polite', clean, will })
     store.fail(touches(failing))
     client.send({ cmd: 'disconnect' })
@@ -179,7 +175,7 @@ t.test('the will of a client that said DISCONNECT is removed as soon as the stor
 t.test('the will of a log-in that failed is removed, also if the store has it', async (t) => {
   const isWill = touches('will/')
   let isLate = true
-  const broker = await startPlainBroker({
+  const broker = await openBroker(t, {
     wrapStore: (store) => ({
       ...store,
       async commit(changes, underway) {
@@ -190,7 +186,6 @@ t.test('the will of a log-in that failed is removed, also if the store has it', 
       },
     }),
   })
-  t.teardown(broker.close)
   const client = await rawClient(t, broker.port)
   t.strictSame(await client.connectInVain({ clientId: 'c', will }), [])
   await untilNoWill(broker)

@@ -5,6 +5,7 @@ import t from 'tap'
 import { createReturnTurns } from '../../../broker/session/return-turns.ts'
 import { openBroker, subscriber } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
+import { connectPacket } from '../../raw-client.ts'
 import { leave, many, persistent } from './crashing-hub.ts'
 
 t.test(
@@ -98,16 +99,7 @@ function comeBack({ broker }: PlainBroker, clientId: string, received: () => voi
     },
   })
   broker.accept(socket, '127.0.0.1')
-  socket.push(
-    generate({
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clientId,
-      clean: false,
-      keepalive: 0,
-    }),
-  )
+  socket.push(generate(connectPacket({ clientId, clean: false })))
 }
 
 /** Counts calls of `add` per turn of the event loop. */

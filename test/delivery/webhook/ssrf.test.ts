@@ -1,10 +1,10 @@
 import type { LookupAddress } from 'node:dns'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
+import { createServer } from 'node:net'
 import t, { type Test } from 'tap'
 import { guardedLookup } from '../../../delivery/webhook/connection-guard.ts'
 import { createWebhooks } from '../../../delivery/webhook/webhook.ts'
 import { checkWebhookUrl } from '../../../delivery/webhook/webhook-url.ts'
+import { listen } from '../../listen.ts'
 
 /*
  * A webhook URL must not lead into the hub's own network. The hub checks this rule at the subscription and at each
@@ -123,10 +123,7 @@ async function listenOnLoopback(t: Test) {
     connections++
     socket.destroy()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  t.teardown(() => server.close())
+  const port = await listen(t, server)
   return { port, connections: () => connections }
 }
 

@@ -3,6 +3,7 @@ import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { type Json, type Operation, object } from '../../bridge-https/description.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { webhookBody } from '../../receiver.ts'
 import { startTestHub } from '../../start-hub.ts'
 
 const [own = ''] = institutions
@@ -22,13 +23,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
   const body = playing(station())
   await api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body })
   const topic = station().id
-  const subscribe = {
-    type: 'PUBSUB',
-    method: 'PUSH',
-    url: 'https://203.0.114.9/',
-    contact: 'a@b.example',
-    topic,
-  }
+  const subscribe = webhookBody('https://203.0.114.9/', topic)
   const { json: subscription } = await api.call('POST', '/subscriptions', { token, body: subscribe })
 
   const { description } = api

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
-import { pushing, startReceiver } from '../../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../../receiver.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore } from '../../stores.ts'
@@ -50,13 +50,7 @@ onEachStore('a repeated event keeps its id, at both doors and after a restart', 
   const payload = event('repeated')
   const first = await publish(payload)
   t.match(first, { statuses: { failed: 1 }, messageId: null })
-  const body = {
-    type: 'PUBSUB',
-    method: 'PUSH',
-    url: receiver.url(),
-    contact: 'a@b.example',
-    topic: livestream.id,
-  }
+  const body = webhookBody(receiver.url(), livestream.id)
   t.equal((await api.call('POST', '/subscriptions', { token, body })).status, 201)
   const second = await publish(payload)
   t.match(

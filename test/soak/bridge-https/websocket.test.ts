@@ -3,6 +3,7 @@ import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { WebSocket } from 'ws'
 import { institutions } from '../../events.ts'
+import { connectPacket } from '../../raw-client.ts'
 import { startTestHub } from '../../start-hub.ts'
 
 const [own = ''] = institutions
@@ -22,16 +23,7 @@ t.test('messages that nobody reads are bounded in bytes, over all WebSockets', a
       client.on('error', () => {})
       await new Promise((resolve) => client.once('open', resolve))
       client.send(
-        generate({
-          cmd: 'connect',
-          protocolId: 'MQTT',
-          protocolVersion: 4,
-          clean: true,
-          keepalive: 0,
-          clientId: `studio ${index}`,
-          username,
-          password: Buffer.from(password),
-        }),
+        generate(connectPacket({ clientId: `studio ${index}`, username, password: Buffer.from(password) })),
       )
       await new Promise((resolve) => client.once('message', resolve))
       return client

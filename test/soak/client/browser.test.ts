@@ -1,13 +1,12 @@
-import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import t from 'tap'
 import { connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { listen } from '../../listen.ts'
 import { projectFile } from '../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { createBrowser, skip } from '../../web/browser.ts'
@@ -115,8 +114,6 @@ async function servePage(
     response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')
     response.end(isScript ? await readFile(join(home, 'page.js')) : document)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const port = await listen(t, server)
+  return `http://127.0.0.1:${port}/`
 }

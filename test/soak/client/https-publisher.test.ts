@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
@@ -8,6 +7,7 @@ import { createHttpsPublisher, type HttpsPublisherOptions } from '../../../clien
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { shareCertificates } from '../../certificates.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { listen } from '../../listen.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 const [own = ''] = institutions
@@ -193,15 +193,6 @@ async function openServer(
       )
     },
   )
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  return {
-    url: `https://localhost:${typeof address === 'object' ? address?.port : ''}`,
-    ca: join(certs, 'ca.pem'),
-  }
+  const port = await listen(t, server)
+  return { url: `https://localhost:${port}`, ca: join(certs, 'ca.pem') }
 }

@@ -1,7 +1,5 @@
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { shareCertificates } from '../../certificates.ts'
@@ -9,6 +7,7 @@ import { openScriptedBroker, type Turn } from '../../client/scripted-broker.ts'
 import { openSlowLine } from '../../client/slow-line.ts'
 import { largeMessage, openWebSocketBroker } from '../../client/websocket-broker.ts'
 import { playing, station } from '../../events.ts'
+import { listen } from '../../listen.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { publishing, pythons, settingsOf, startPython } from './python-programs.ts'
 
@@ -355,13 +354,7 @@ attempt(lambda: publisher.publish(event))
           socket.on('close', () => clearInterval(drip))
         },
       )
-      server.listen(0, '127.0.0.1')
-      await once(server, 'listening')
-      t.teardown(() => {
-        server.closeAllConnections()
-        server.close()
-      })
-      const { port } = server.address() as AddressInfo
+      const port = await listen(t, server)
       const lines = await run(
         t,
         python,

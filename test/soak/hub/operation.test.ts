@@ -10,7 +10,7 @@ import { version } from '../../../config/version.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
-import { pushing, startReceiver } from '../../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../../receiver.ts'
 import { stall } from '../../stall.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore } from '../../stores.ts'
@@ -167,13 +167,7 @@ t.test('when a node stops, MQTT clients do not wait for a webhook that answers l
   await publish() // makes the topic
   await api.call('POST', '/subscriptions', {
     token,
-    body: {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      url: receiver.url('/hook'),
-      contact: 'a@b.example',
-      topic: livestream.id,
-    },
+    body: webhookBody(receiver.url('/hook'), livestream.id),
   })
   const held: ServerResponse[] = []
   receiver.behave((_pushed, response) => void held.push(response))

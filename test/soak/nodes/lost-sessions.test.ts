@@ -1,14 +1,13 @@
-import { once } from 'node:events'
 import { mkdir, readFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { call } from '../../../cli/connection.ts'
 import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { closed, connect } from '../../clients.ts'
+import { listen } from '../../listen.ts'
 import { startFleet } from '../../nodes/fleet.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
@@ -146,12 +145,7 @@ async function startWaiting(t: Test) {
   const server = createServer({ key, cert }, (_, response) => {
     waiting = response
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   return {
     feed: { HUB_FEED: `https://localhost:${port}/`, HUB_FEED_CA: tls.ca },
     async start(name: string, settings: Record<string, string> = {}) {

@@ -5,6 +5,7 @@ import t, { type Test } from 'tap'
 import { connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
+import { listen } from '../../listen.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { createBrowser, skip } from '../../web/browser.ts'
 import { servePage } from '../../web/page-of-others.ts'
@@ -107,10 +108,7 @@ async function startShow(t: Test) {
     const type = request.url?.endsWith('.js') ? 'text/javascript' : 'text/html'
     response.writeHead(text === undefined ? 404 : 200, { 'content-type': type }).end(text)
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : undefined
+  const port = await listen(t, server)
   const { page } = await browser.open(t, hub, '/docs/')
   return {
     hub,

@@ -3,7 +3,6 @@ import { EventEmitter, once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import type { AddressInfo, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mock } from 'node:test'
@@ -15,6 +14,7 @@ import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
+import { listen } from '../../listen.ts'
 import { commandOf, root } from '../../root.ts'
 import { feedText, item, textOf } from '../feeds.ts'
 
@@ -536,16 +536,6 @@ async function startOnServer(t: Test, listener: RequestListener, options: Partia
 }
 
 const plainFetch: typeof fetch = (url, init) => fetch(String(url).replace('https:', 'http:'), init)
-
-async function listen(t: Test, server: Server & { closeAllConnections(): void }): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  return (server.address() as AddressInfo).port
-}
 
 async function openStore(t: Test): Promise<Store> {
   const directory = mkdtempSync(join(tmpdir(), 'feed-source-'))

@@ -1,8 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
@@ -12,6 +10,7 @@ import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
 import { type FeedReason, feedReasons, feedRefusals } from '../../../validator/feed/refusals.ts'
+import { listen } from '../../listen.ts'
 import { feedText, item, textOf } from '../feeds.ts'
 
 /* When a feed is taken, and when not. */
@@ -317,13 +316,7 @@ async function startOnFile(
 
 async function startOnServer(t: Test, listener: RequestListener) {
   const server = createServer(listener)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
+  const port = await listen(t, server)
   const fetchImpl: typeof fetch = (url, init) => fetch(String(url).replace('https:', 'http:'), init)
   return start(t, `https://127.0.0.1:${port}/feed.json`, await openStore(t), { fetchImpl })
 }

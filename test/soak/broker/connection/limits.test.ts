@@ -8,6 +8,7 @@ import { collectGarbage } from '../../../collect-garbage.ts'
 import { openBroker, type Peer, peer, publish } from '../../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../../events.ts'
 import type { PlainBroker } from '../../../plain-broker.ts'
+import { connectPacket } from '../../../raw-client.ts'
 import { stall } from '../../../stall.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { comes } from '../../../until.ts'
@@ -83,16 +84,7 @@ t.test('answers that nobody reads are bounded, also where each of them is small'
   const socket = deafPeer()
   const gone = new Promise<void>((resolve) => socket.once('close', resolve))
   broker.broker.accept(socket, 'deaf')
-  socket.push(
-    generate({
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clean: true,
-      clientId: 'c',
-      keepalive: 0,
-    }),
-  )
+  socket.push(generate(connectPacket({ clientId: 'c' })))
   let pings = 0
   while (!socket.destroyed) {
     socket.push(Buffer.of(0xc0, 0))

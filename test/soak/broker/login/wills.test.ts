@@ -1,5 +1,6 @@
 import t from 'tap'
-import { type PlainBroker, startPlainBroker } from '../../../plain-broker.ts'
+import { openBroker } from '../../../conformance/peers.ts'
+import type { PlainBroker } from '../../../plain-broker.ts'
 import { rawClient } from '../../../raw-client.ts'
 
 const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false }
@@ -11,8 +12,7 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
 }
 
 t.test('a credential with 1000 wills that wait for its publish rate gets no more in', async (t) => {
-  const broker = await startPlainBroker({ limits: { publishRate: 1 } })
-  t.teardown(broker.close)
+  const broker = await openBroker(t, { limits: { publishRate: 1 } })
   const all = await Promise.all(
     Array.from({ length: 1_100 }, (_, index) => connect(t, broker, { clientId: `${index}`, will })),
   )

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { encodeRds } from '../../../../delivery/carriers/rds.ts'
 import { replaceFile } from '../../../../delivery/showing/senders/file.ts'
+import { listen } from '../../../listen.ts'
 import { first, openOutput, startTitleServer } from '../../../output-receiver.ts'
 import { startReceiver } from '../../../receiver.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
@@ -183,8 +184,6 @@ async function startIngest(t: Test) {
     if (status === 200) got.push(fields)
     response.writeHead(status).end()
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return { got, port: (server.address() as AddressInfo).port }
+  const port = await listen(t, server)
+  return { got, port }
 }

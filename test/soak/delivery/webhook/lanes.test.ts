@@ -3,7 +3,7 @@ import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { writeConfig } from '../../../bridge-https/users/write-config.ts'
 import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, serviceOf, station } from '../../../events.ts'
-import { type Pushed, pushing, startReceiver } from '../../../receiver.ts'
+import { type Pushed, pushing, startReceiver, webhookBody } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
 
@@ -31,15 +31,7 @@ onEachStore('a livestream that hangs holds back itself', async (t, store) => {
     ['/lanes', 'livestream'],
     ['/all', 'all'],
   ] as const) {
-    const body = {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      url: receiver.url(path),
-      contact: 'a@b.example',
-      topic: first.id,
-      livestreams: [second.id],
-      ordering,
-    }
+    const body = webhookBody(receiver.url(path), first.id, { livestreams: [second.id], ordering })
     const { status, json } = await api.call('POST', '/subscriptions', { token, body })
     t.match(
       { status, ordering: json.ordering },

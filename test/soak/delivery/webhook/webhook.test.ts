@@ -11,6 +11,7 @@ import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
 import { createWebhooks } from '../../../../delivery/webhook/webhook.ts'
 import { startDeadline } from '../../../../store/deadline.ts'
+import { listen } from '../../../listen.ts'
 import { stall } from '../../../stall.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
@@ -328,10 +329,7 @@ t.test('a server that wants an expensive key exchange', async (t) => {
   ]
   for (const [what, options] of servers) {
     const server = createServer({ key, cert, ...options })
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    const { port } = server.address() as AddressInfo
+    const port = await listen(t, server)
     for (const one of [post, untrusting.post]) {
       const ended = new Promise<string>((resolve) => {
         server.once('secureConnection', () => resolve('agreed'))
@@ -361,10 +359,7 @@ t.test('why a handshake failed, without internals of OpenSSL', async (t) => {
     ],
   ]
   for (const [reason, server] of servers) {
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    t.teardown(() => server.close())
-    const { port } = server.address() as AddressInfo
+    const port = await listen(t, server)
     t.match(await post(undefined, `https://localhost:${port}/`), { result: 'failed', status: null, reason })
   }
 })
@@ -381,11 +376,8 @@ t.test('a handshake that never ends', async (t) => {
     socket.resume()
     socket.on('close', closed)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
+  const port = await listen(t, server)
   const { post } = await start(t)
-  const { port } = server.address() as AddressInfo
   t.match(await post(undefined, `https://localhost:${port}/`), late)
   await gone
 })

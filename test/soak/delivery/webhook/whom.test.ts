@@ -1,7 +1,7 @@
 import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { connect } from '../../../clients.ts'
 import { control, institutions, playing, serviceOf, station } from '../../../events.ts'
-import { pushing, startReceiver } from '../../../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../../../receiver.ts'
 import { type Issued, startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
 
@@ -33,14 +33,7 @@ onEachStore('a webhook gets several livestreams, each event once, in one order',
   const subscribe = (name: string, fields: object) =>
     api.call('POST', '/subscriptions', {
       token,
-      body: {
-        type: 'PUBSUB',
-        method: 'PUSH',
-        url: url(name),
-        contact: 'a@b.example',
-        topic: first.id,
-        ...fields,
-      },
+      body: webhookBody(url(name), first.id, fields),
     })
   const got = (name: string) =>
     receiver.received
@@ -137,14 +130,7 @@ onEachStore('one for all livestreams counts for each of them', async (t, store) 
   const subscribe = (topic: string, livestreams?: string[]) =>
     api.call('POST', '/subscriptions', {
       token,
-      body: {
-        type: 'PUBSUB',
-        method: 'PUSH',
-        url: receiver.url(),
-        contact: 'a@b.example',
-        topic,
-        livestreams,
-      },
+      body: webhookBody(receiver.url(), topic, { livestreams }),
     })
   for (let count = 0; count < 49; count++) t.equal((await subscribe(first.id, [second.id])).status, 201)
   t.equal((await subscribe(first.id, ['*'])).status, 201)

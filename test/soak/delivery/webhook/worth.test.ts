@@ -5,7 +5,7 @@ import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { connect } from '../../../clients.ts'
 import { control, institutions, playing, station } from '../../../events.ts'
 import { clockOf } from '../../../moving-clock.ts'
-import { pushing, startReceiver } from '../../../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../../../receiver.ts'
 import { spawnHub } from '../../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
@@ -32,13 +32,7 @@ onEachStore('after an outage comes what plays now, and nothing that is over', as
   let api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)
   const livestream = station()
-  const body = {
-    type: 'PUBSUB',
-    method: 'PUSH',
-    url: receiver.url(),
-    contact: 'a@b.example',
-    topic: livestream.id,
-  }
+  const body = webhookBody(receiver.url(), livestream.id)
   const login = await hub.ask<Issued>('credentials.add', {
     role: 'publisher',
     label: 'studio',
@@ -111,14 +105,7 @@ onEachStore('in seconds, and at most 15 s between two attempts', async (t, store
   const ask = (maxAge: unknown) =>
     api.call('POST', '/subscriptions', {
       token,
-      body: {
-        type: 'PUBSUB',
-        method: 'PUSH',
-        url: receiver.url(),
-        contact: 'a@b.example',
-        topic: livestream.id,
-        maxAge,
-      },
+      body: webhookBody(receiver.url(), livestream.id, { maxAge }),
     })
   for (const wrong of [0, -1, 1.5, 604_801, '60', 'elements', null, true, [], {}]) {
     const { status, json } = await ask(wrong)
@@ -169,14 +156,7 @@ t.test('a clock that is set right ends what is over by now, and makes nothing ol
   await publish(playing(livestream, { title: 'makes the topic' }))
   const subscribe = async (fields: object) => {
     const url = receiver.url()
-    const body = {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      url,
-      contact: 'a@b.example',
-      topic: livestream.id,
-      ...fields,
-    }
+    const body = webhookBody(url, livestream.id, fields)
     const { name } = (await api.call('POST', '/subscriptions', { token, body })).json
     await ask('subscriptions.pause', { name })
     return String(name)

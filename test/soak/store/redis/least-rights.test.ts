@@ -3,7 +3,7 @@ import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../../clients.ts'
 import { codeBlock, readPage } from '../../../documentation.ts'
 import { institutions, playing, station } from '../../../events.ts'
-import { pushing, startReceiver } from '../../../receiver.ts'
+import { pushing, startReceiver, webhookBody } from '../../../receiver.ts'
 import { startRedis, withoutRedis } from '../../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
@@ -25,13 +25,7 @@ t.test('the user of the docs may do all that a node does', { skip: withoutRedis 
   await studio.publish(playing(station(0, 0)))
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, institution, { permissions: ['subscribe'] })
-  const body = {
-    type: 'PUBSUB',
-    method: 'PUSH',
-    contact: 'a@b.example',
-    topic: station(0, 0).id,
-    url: receiver.url(),
-  }
+  const body = webhookBody(receiver.url(), station(0, 0).id)
   t.match(await api.call('POST', '/subscriptions', { token, body }), { status: 201 })
   await studio.publish(playing(station(0, 0)))
   await receiver.until((received) => received.length === 1)
