@@ -53,195 +53,159 @@ const service = (fields: Partial<Service> = {}): Service => ({
 const blocked = (errorCode: string, at = '') => ({ blocked: { path: `.services.0${at}`, errorCode } })
 
 t.test('the verdict on a service (design.md §9)', async (t) => {
-  const table: [why: string, given: Service, verdict: object][] = [
-    ['listed under the publisher', service(), { livestreamId: one.id, publisherId: one.publisher.id }],
-    ['with its id', service({ id: one.id }), { livestreamId: one.id }],
+  const notOwn = blocked('service.institution.mismatch')
+  const notThePublisher = blocked('service.publisher.mismatch', '.publisherId')
+  const ambiguous = (field: string) => blocked('service.ambiguous', `.${field}`)
+  const livestream = (number: number) => ({ livestreamId: `urn:org:permanent-livestream:${number}` })
+  const table: [why: string, fields: Partial<Service>, verdict: object][] = [
+    ['listed under the publisher', {}, { livestreamId: one.id, publisherId: one.publisher.id }],
+    ['with its id', { id: one.id }, { livestreamId: one.id }],
     [
       'listed under a publisher that two institutions have, for the other one',
-      service({ externalId: 'crid://example/shared', publisherId: shared.id }),
-      blocked('service.institution.mismatch'),
+      { externalId: 'crid://example/shared', publisherId: shared.id },
+      notOwn,
     ],
     [
       'one of two with the same external id, by its id',
-      service({ externalId: 'crid://example/twin', id: 'urn:org:permanent-livestream:14' }),
-      { livestreamId: 'urn:org:permanent-livestream:14' },
+      { externalId: 'crid://example/twin', id: livestream(14).livestreamId },
+      livestream(14),
     ],
     [
       'one of two with the same external id, by nothing else',
-      service({ externalId: 'crid://example/twin' }),
-      blocked('service.ambiguous', '.externalId'),
+      { externalId: 'crid://example/twin' },
+      ambiguous('externalId'),
     ],
     [
       'one of two with the same external id, by the id of a third',
-      service({ externalId: 'crid://example/twin', id: one.id }),
-      blocked('service.ambiguous', '.id'),
+      { externalId: 'crid://example/twin', id: one.id },
+      ambiguous('id'),
     ],
     [
       'one of two with the same external id, alone of its type',
-      service({ externalId: 'crid://example/typed', type: 'Event' }),
-      { livestreamId: 'urn:org:permanent-livestream:16' },
+      { externalId: 'crid://example/typed', type: 'Event' },
+      livestream(16),
     ],
     [
       'one of two with the same external id, of the type of neither',
-      service({ externalId: 'crid://example/typed', type: 'Livestream' }),
-      blocked('service.ambiguous', '.externalId'),
+      { externalId: 'crid://example/typed', type: 'Livestream' },
+      ambiguous('externalId'),
     ],
     [
       'one of two that dropped out with the same external id, by its id',
-      service({ externalId: 'crid://example/dropped twin', id: 'urn:org:permanent-livestream:18' }),
-      { livestreamId: 'urn:org:permanent-livestream:18' },
+      { externalId: 'crid://example/dropped twin', id: livestream(18).livestreamId },
+      livestream(18),
     ],
     [
       'one of two that dropped out with the same external id, by nothing else',
-      service({ externalId: 'crid://example/dropped twin' }),
-      blocked('service.ambiguous', '.externalId'),
+      { externalId: 'crid://example/dropped twin' },
+      ambiguous('externalId'),
     ],
     [
       'external publisher id',
-      service({ externalId: 'crid://example/5', publisherId: '282310' }),
+      { externalId: 'crid://example/5', publisherId: '282310' },
       { livestreamId: 'urn:org:permanent-livestream:5', publisherId: numbered },
     ],
     [
       'livestream unknown to the feed',
-      service({ externalId: unknown }),
+      { externalId: unknown },
       { livestreamId: deriveLivestreamId('PermanentLivestream', unknown) },
     ],
     [
       'unknown to the feed, of another type',
-      service({ externalId: unknown, type: 'Event' }),
+      { externalId: unknown, type: 'Event' },
       { livestreamId: deriveLivestreamId('Event', unknown) },
     ],
-    [
-      'unknown publisher',
-      service({ publisherId: 'urn:org:publisher:9' }),
-      blocked('service.publisher.mismatch', '.publisherId'),
-    ],
-    [
-      'unknown external publisher',
-      service({ publisherId: 'nobody' }),
-      blocked('service.publisher.mismatch', '.publisherId'),
-    ],
-    [
-      'foreign publisher',
-      service({ publisherId: foreign.publisher.id }),
-      blocked('service.publisher.mismatch', '.publisherId'),
-    ],
-    [
-      "a foreign livestream under one's own publisher",
-      service({ externalId: foreign.externalId }),
-      blocked('service.institution.mismatch'),
-    ],
+    ['unknown publisher', { publisherId: 'urn:org:publisher:9' }, notThePublisher],
+    ['unknown external publisher', { publisherId: 'nobody' }, notThePublisher],
+    ['foreign publisher', { publisherId: foreign.publisher.id }, notThePublisher],
+    ["a foreign livestream under one's own publisher", { externalId: foreign.externalId }, notOwn],
     [
       'a foreign livestream under its publisher',
-      service({ externalId: foreign.externalId, publisherId: foreign.publisher.id }),
-      blocked('service.institution.mismatch'),
+      { externalId: foreign.externalId, publisherId: foreign.publisher.id },
+      notOwn,
     ],
     [
       "one's own livestream under another of one's own publishers",
-      service({ publisherId: '282310' }),
-      blocked('service.publisher.mismatch', '.publisherId'),
+      { publisherId: '282310' },
+      notThePublisher,
     ],
     [
       'unknown to the feed, of a foreign publisher',
-      service({ externalId: unknown, publisherId: foreign.publisher.id }),
-      blocked('service.publisher.mismatch', '.publisherId'),
+      { externalId: unknown, publisherId: foreign.publisher.id },
+      notThePublisher,
     ],
     [
       'a claimed institution',
-      service({ institutionId: foreign.institution.id }),
+      { institutionId: foreign.institution.id },
       blocked('service.institution.claim', '.institutionId'),
     ],
-    ['an id of another livestream', service({ id: foreign.id }), blocked('service.ambiguous', '.id')],
+    ['an id of another livestream', { id: foreign.id }, ambiguous('id')],
     [
       "a foreign livestream's id with an unknown external id",
-      service({ id: foreign.id, externalId: unknown }),
-      blocked('service.ambiguous', '.id'),
+      { id: foreign.id, externalId: unknown },
+      ambiguous('id'),
     ],
     [
       'whose topic we made',
-      service({ externalId: ours }),
+      { externalId: ours },
       { livestreamId: deriveLivestreamId('PermanentLivestream', ours) },
     ],
-    ['whose topic others made', service({ externalId: theirs }), blocked('service.institution.mismatch')],
-    ['whose topic says nothing', service({ externalId: nobodys }), blocked('service.unknown', '.externalId')],
-    [
-      'dropped, ours',
-      service({ externalId: dropped.externalId }),
-      { livestreamId: dropped.id, isUnlisted: false },
-    ],
+    ['whose topic others made', { externalId: theirs }, notOwn],
+    ['whose topic says nothing', { externalId: nobodys }, blocked('service.unknown', '.externalId')],
+    ['dropped, ours', { externalId: dropped.externalId }, { livestreamId: dropped.id, isUnlisted: false }],
     [
       'dropped, ours, with its id',
-      service({ ...dropped, type: 'Event', publisherId: '282310' }),
+      { ...dropped, type: 'Event', publisherId: '282310' },
       { livestreamId: dropped.id },
     ],
     [
       'dropped with its publisher',
-      service({ externalId: 'crid://example/11', publisherId: 'urn:org:publisher:gone' }),
-      { livestreamId: 'urn:org:permanent-livestream:11' },
+      { externalId: 'crid://example/11', publisherId: 'urn:org:publisher:gone' },
+      livestream(11),
     ],
     [
       'unknown, of a publisher that dropped out',
-      service({ externalId: unknown, publisherId: 'urn:org:publisher:gone' }),
-      blocked('service.publisher.mismatch', '.publisherId'),
+      { externalId: unknown, publisherId: 'urn:org:publisher:gone' },
+      notThePublisher,
     ],
     [
       'dropped, under an unknown publisher',
-      service({ externalId: dropped.externalId, publisherId: 'x' }),
-      blocked('service.publisher.mismatch', '.publisherId'),
+      { externalId: dropped.externalId, publisherId: 'x' },
+      notThePublisher,
     ],
-    [
-      'dropped, of others',
-      service({ externalId: foreignDropped.externalId }),
-      blocked('service.institution.mismatch'),
-    ],
+    ['dropped, of others', { externalId: foreignDropped.externalId }, notOwn],
     [
       'dropped, of others, under their publisher',
-      service({ externalId: foreignDropped.externalId, publisherId: foreign.publisher.id }),
-      blocked('service.institution.mismatch'),
+      { externalId: foreignDropped.externalId, publisherId: foreign.publisher.id },
+      notOwn,
     ],
-    [
-      'dropped, of others, in other case',
-      service({ externalId: 'crid://EXAMPLE/8' }),
-      blocked('service.institution.mismatch'),
-    ],
-    [
-      'listed, of others, in other case',
-      service({ externalId: 'crid://EXAMPLE/3' }),
-      blocked('service.institution.mismatch'),
-    ],
+    ['dropped, of others, in other case', { externalId: 'crid://EXAMPLE/8' }, notOwn],
+    ['listed, of others, in other case', { externalId: 'crid://EXAMPLE/3' }, notOwn],
     [
       'ours, in other case',
-      service({ externalId: 'crid://EXAMPLE/1' }),
+      { externalId: 'crid://EXAMPLE/1' },
       { livestreamId: deriveLivestreamId('PermanentLivestream', 'crid://EXAMPLE/1') },
     ],
     [
       'by a name from before',
-      service({ externalId: 'crid://example/before' }),
+      { externalId: 'crid://example/before' },
       { livestreamId: 'urn:org:permanent-livestream:2', isUnlisted: false },
     ],
-    [
-      'by a name from before it moved to others',
-      service({ externalId: 'crid://example/before it moved' }),
-      blocked('service.institution.mismatch'),
-    ],
+    ['by a name from before it moved to others', { externalId: 'crid://example/before it moved' }, notOwn],
     [
       'by what reads like a name from before it moved to others',
-      service({ externalId: 'crid://EXAMPLE/before it moved' }),
-      blocked('service.institution.mismatch'),
+      { externalId: 'crid://EXAMPLE/before it moved' },
+      notOwn,
     ],
     [
       'what would get the id of another',
-      service({ externalId: derivedName, type: 'Livestream' }),
-      blocked('service.ambiguous', '.externalId'),
+      { externalId: derivedName, type: 'Livestream' },
+      ambiguous('externalId'),
     ],
-    [
-      'the same as another type',
-      service({ externalId: derivedName, type: 'Event' }),
-      blocked('service.ambiguous', '.externalId'),
-    ],
+    ['the same as another type', { externalId: derivedName, type: 'Event' }, ambiguous('externalId')],
   ]
-  for (const [why, given, verdict] of table) {
-    t.match(judgeService(given, '.services.0', institutionId, by), verdict, why)
+  for (const [why, fields, verdict] of table) {
+    t.match(judgeService(service(fields), '.services.0', institutionId, by), verdict, why)
   }
 })
 

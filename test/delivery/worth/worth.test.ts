@@ -24,7 +24,8 @@ interface Known {
 }
 
 interface Case {
-  worth: Worth
+  /** By default what is worth it as long as its element. */
+  worth?: Worth
   /** The item that is judged. By default it is a playing at position 5 that starts, and was accepted, at 0. */
   item?: Omit<Partial<Element>, 'time' | 'until' | 'livestreams'> & {
     start?: number
@@ -73,95 +74,77 @@ const cases: Record<string, Case> = {
     now: 1e6,
     is: 'worth it',
   },
-  'nothing else is known': { worth: element, now: 1e6, is: 'worth it' },
-  'an item without its element': { worth: element, item: { of: null }, now: 1e6, is: 'worth it' },
-  'a later start has begun': {
-    worth: element,
-    known: { 'L playing': [{ position: 6, start: 240 }] },
-    now: 240,
-    is: 'stale',
-  },
+  'nothing else is known': { now: 1e6, is: 'worth it' },
+  'an item without its element': { item: { of: null }, now: 1e6, is: 'worth it' },
+  'a later start has begun': { known: { 'L playing': [{ position: 6, start: 240 }] }, now: 240, is: 'stale' },
   'a later start has not begun': {
-    worth: element,
     known: { 'L playing': [{ position: 6, start: 240, accepted: 200 }] },
     now: 239,
     is: 'worth it',
   },
   'a later start has begun by the time that has passed, though the clock was set back': {
-    worth: element,
     known: { 'L playing': [{ position: 6, start: 240, accepted: 200 }] },
     now: -3600,
     seenFor: 40,
     is: 'stale',
   },
   'the same start, accepted later': {
-    worth: element,
     known: { 'L playing': [{ position: 6, start: 0 }] },
     now: 1,
     is: 'stale',
   },
   'the same start, accepted earlier': {
-    worth: element,
     known: { 'L playing': [{ position: 4, start: 0 }] },
     now: 1,
     is: 'worth it',
   },
-  itself: { worth: element, known: { 'L playing': [{ position: 5, start: 0 }] }, now: 1, is: 'worth it' },
+  itself: { known: { 'L playing': [{ position: 5, start: 0 }] }, now: 1, is: 'worth it' },
   'its own repetition': {
-    worth: element,
     known: { 'L playing': [{ id: 'judged', position: 9, start: 0 }] },
     now: 1,
     is: 'worth it',
   },
   'an older event that comes late': {
-    worth: element,
     item: { start: -240 },
     known: { 'L playing': [{ position: 4, start: 0 }] },
     now: 1,
     is: 'stale',
   },
   'what is retained, though another is later': {
-    worth: element,
     known: { 'L playing': [{ position: 6, start: 240 }] },
     retained: { 'L playing': { position: 5, start: 0 } },
     now: 1e6,
     is: 'worth it',
   },
   'what is retained by its repetition': {
-    worth: element,
     known: { 'L playing': [{ position: 6, start: 240 }] },
     retained: { 'L playing': { id: 'judged', position: 9, start: 0 } },
     now: 1e6,
     is: 'worth it',
   },
   'a live show, long after its length': {
-    worth: element,
     known: { 'L playing': [{ position: 5, start: 0 }] },
     now: 1e5,
     is: 'worth it',
   },
   'another livestream goes on': {
-    worth: element,
     known: { 'M playing': [{ position: 6, start: 240 }] },
     now: 300,
     is: 'worth it',
   },
   'over on one of its livestreams': {
-    worth: element,
     item: { of: { L: 0, M: 1 } },
     known: { 'L playing': [{ position: 8, start: 240 }] },
     now: 300,
     is: 'worth it',
   },
   'over on all of its livestreams': {
-    worth: element,
     item: { of: { L: 0, M: 1 } },
     known: { 'L playing': [{ position: 8, start: 240 }], 'M playing': [{ position: 9, start: 200 }] },
     now: 300,
     is: 'stale',
   },
   'its message for the second livestream is a place further': {
-    worth: element,
     item: { of: { M: 1 } },
     known: { 'M playing': [{ position: 6, start: 0 }] },
     now: 1,
@@ -180,14 +163,12 @@ const cases: Record<string, Case> = {
     is: 'stale',
   },
   'a next that is still to come': {
-    worth: element,
     item: { event: next, start: 240, item: 'n' },
     known: { 'L playing': [{ position: 4, start: 0, item: 'p' }] },
     now: 10,
     is: 'worth it',
   },
   'a next that plays': {
-    worth: element,
     item: { event: next, start: 240, item: 'n' },
     known: {
       'L playing': [
@@ -199,7 +180,6 @@ const cases: Record<string, Case> = {
     is: 'stale',
   },
   'a next whose item played before another': {
-    worth: element,
     item: { event: next, start: 240, item: 'jingle' },
     known: {
       'L playing': [
@@ -211,54 +191,45 @@ const cases: Record<string, Case> = {
     is: 'worth it',
   },
   'a next that was passed over': {
-    worth: element,
     item: { event: next, start: 240, item: 'n' },
     known: { 'L playing': [{ position: 6, start: 240, item: 'other' }] },
     now: 240,
     is: 'stale',
   },
   'a next that another next has replaced': {
-    worth: element,
     item: { event: next, start: 240, item: 'n' },
     known: { 'L next': [{ position: 6, start: 260, accepted: 20 }] },
     now: 260,
     is: 'stale',
   },
-  'a control state before its end': {
-    worth: element,
-    item: { event: control, until: 60 },
-    now: 59,
-    is: 'worth it',
-  },
+  'a control state before its end': { item: { event: control, until: 60 }, now: 59, is: 'worth it' },
   'a control state at its end, by a clock that was corrected': {
-    worth: element,
     item: { event: control, until: 60 },
     now: 60,
     steady: -3600,
     is: 'stale',
   },
   'a later start has begun, by a clock that was corrected': {
-    worth: element,
     item: { start: -3600 },
     known: { 'L playing': [{ position: 6, start: 60, accepted: -3600 }] },
     now: 60,
     steady: -3600,
     is: 'stale',
   },
-  'a control state at its end': { worth: element, item: { event: control, until: 60 }, now: 60, is: 'stale' },
+  'a control state at its end': { item: { event: control, until: 60 }, now: 60, is: 'stale' },
   'a control state for those who hear it later': {
     worth: { ...element, delayMs: 30_000 },
     item: { event: control, until: 60 },
     now: 89,
     is: 'worth it',
   },
-  'data within its cycle': { worth: element, item: { event: data, forMs: 30_000 }, now: 29, is: 'worth it' },
-  'data after its cycle': { worth: element, item: { event: data, forMs: 30_000 }, now: 30, is: 'stale' },
+  'data within its cycle': { item: { event: data, forMs: 30_000 }, now: 29, is: 'worth it' },
+  'data after its cycle': { item: { event: data, forMs: 30_000 }, now: 30, is: 'stale' },
 }
 
 for (const [
   name,
-  { worth, item = {}, known = {}, retained = {}, now, steady = now, seenFor = 0, is },
+  { worth = element, item = {}, known = {}, retained = {}, now, steady = now, seenFor = 0, is },
 ] of Object.entries(cases)) {
   t.test(`${name}: ${is}`, async (t) => {
     const {
@@ -278,14 +249,7 @@ for (const [
       start: from,
       accepted: since = from,
       item: ofItem,
-    }: Known): KnownEvent => ({
-      id,
-      position,
-      time: at(from),
-      at: at(since),
-      item: ofItem,
-      seen,
-    })
+    }: Known): KnownEvent => ({ id, position, time: at(from), at: at(since), item: ofItem, seen })
     const nameOf = (topic: string) =>
       (Object.keys(topics) as (keyof typeof topics)[]).find((key) => topics[key] === topic)
     const judged = {
