@@ -1,8 +1,8 @@
 import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
 import { createCredentials, type IssuedCredential } from '../../acl/credentials.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store } from '../../store/store.ts'
+import { openStore } from '../open-store.ts'
 import { until } from '../until.ts'
 
 const A = 'urn:org:institution:a'
@@ -364,12 +364,6 @@ async function start(t: Test, options: Options = {}) {
   const credentials = await createCredentials({ clock: () => noon, isCurrent: () => true, ...options, store })
   t.teardown(() => credentials.close())
   return { credentials, store }
-}
-
-async function openStore(t: Test): Promise<Store> {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
-  return store
 }
 
 function success<T extends IssuedCredential>(outcome: T | { error: string }): T {

@@ -7,7 +7,7 @@ import {
   type TemporaryCredentials,
   temporaryMs,
 } from '../../acl/temporary.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
+import { openStore } from '../open-store.ts'
 
 const noon = Date.parse('2026-03-01T12:00:00.000Z')
 const mia = { userId: 'mia', generation: 1, email: 'mia@radio.example' }
@@ -171,8 +171,7 @@ t.test('after a restart it still ends, and leaves the store', async (t) => {
 })
 
 async function start(t: Test, options: { mostPerUser?: number } = {}) {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const clock = { now: noon }
   /** Users that were removed. */
   const gone = new Set<string>()

@@ -10,9 +10,10 @@ import { numbersTaken } from '../../store/commit.ts'
 import { type CommitPart, commitTogether } from '../../store/commit-together.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store, Told } from '../../store/store.ts'
+import { openStore } from '../open-store.ts'
 import { createRandom } from '../random.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
-import { temporaryDirectory } from '../start-hub.ts'
+import type { temporaryDirectory } from '../start-hub.ts'
 
 const now = Date.parse('2026-01-31T12:00:00Z')
 const state = (slot: string, fields: { time?: number; expires?: number } = {}): Message => ({
@@ -95,8 +96,7 @@ async function createUndecided(store: Store) {
 const last = (taken: number) => ({ nth: taken - 1, at: 'value' }) as const
 
 async function start(t: Parameters<typeof temporaryDirectory>[0]) {
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   let time = now
   const retained = await open(store, () => time)
   return {
@@ -319,8 +319,7 @@ t.test('another node takes over the largest event for as many livestreams as the
 })
 
 t.test('a value that this node had given up does not replace a later one of its own', async (t) => {
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const told: ((change: Told) => void)[] = []
   const retained = await open({
     ...store,
@@ -354,8 +353,7 @@ const topic = 'radio/x/track/playing'
 
 /** A node with the retained value `stored`. The test decides whether each commit succeeds. */
 async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
-  const embedded = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => embedded.close())
+  const embedded = await openStore(t)
   let time = now
   const before = await open(embedded)
   const position = await before.publish(...messagesOf(Buffer.from('stored'), now, ['x']))
@@ -561,8 +559,7 @@ t.test('a sweep leaves alone a state whose commit has not begun yet', async (t) 
   await Promise.all([conditional, published, node.sweep()])
   t.ok(node.current('radio/x/control'))
   await store.close()
-  const again = await openEmbeddedStore(directory)
-  t.teardown(() => again.close())
+  const again = await openStore(t, directory)
   t.ok((await open(again, () => time)).current('radio/x/control'))
 })
 
@@ -632,8 +629,7 @@ for (const [what, share, sizes] of [
 }
 
 t.test('a store that fails while the values are loaded ends the start with its error', async (t) => {
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const { publish } = await open(store)
   await publish(state('first'))
   await publish(state('second'))

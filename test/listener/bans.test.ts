@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js'
 import t, { type Test } from 'tap'
 import { type Ban, type BanKind, createBanned, createBans } from '../../listener/bans.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
+import { openStore } from '../open-store.ts'
 
 const clock = () => Date.parse('2026-03-01T12:00:00Z')
 
@@ -38,7 +38,6 @@ function ban(kind: BanKind, value: string): Ban {
 async function stored(): Promise<void> {}
 
 async function open(t: Test) {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   return createBans({ store, clock })
 }

@@ -6,8 +6,8 @@ import { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { openStopped } from '../../admin/backup/stopped.ts'
 import { migrate } from '../../migrate/migrate.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { contentOf } from '../../store/stored-value.ts'
+import { openStore } from '../open-store.ts'
 import { projectFile } from '../root.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { type Driver, onEachStore, type StoreSettings } from '../stores.ts'
@@ -35,8 +35,7 @@ t.test('one record of a kind that the release had is enough', async (t) => {
   const alike = ['credential/', 'subscription/', 'topic/', 'incoming/', 'time/']
   t.ok(alike.every((kind) => kinds.includes(kind)))
   for (const kind of kinds) {
-    const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-    t.teardown(() => store.close())
+    const store = await openStore(t)
     const put = entries.find(([key]) => key.startsWith(kind))
     await store.commit(put ? [{ put: put[0], value: contentOf(put[1]) }] : [])
     if (alike.includes(kind)) t.equal(await migrate(store, async () => []), true, kind)

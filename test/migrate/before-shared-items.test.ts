@@ -1,16 +1,15 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { migrate } from '../../migrate/migrate.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { formatKey, presentFormat } from '../../store/stored-value.ts'
+import { openStore } from '../open-store.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { onStore, openStoreOf } from '../stores.ts'
 
 /* That everything in such a store is delivered: `test/soak/delivery/webhook/many-webhooks.test.ts`. */
 
 async function openFormat2(t: Test) {
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   await store.commit([{ put: formatKey, value: '2' }])
   return { store, format: async () => Number(await store.get(formatKey)) }
 }

@@ -2,8 +2,8 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { migrate } from '../../migrate/migrate.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { formatKey, presentFormat } from '../../store/stored-value.ts'
+import { openStore } from '../open-store.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { onEachStore, openStoreOf } from '../stores.ts'
 
@@ -22,8 +22,7 @@ onEachStore('a store that a newer release has written is refused', async (t, set
 const alone = async () => []
 
 t.test('feeds that 3.0.0-beta.2 has copied are removed', async (t) => {
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   t.equal(await migrate(store, alone), true, 'a new store')
   const former = Array.from({ length: 2_500 }, (_, number) => `feed/former/urn:${number}`)
   const present = ['feed/checked/a', 'feed/dropped', 'feed/good/a']

@@ -1,7 +1,6 @@
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { createCollection } from '../../store/collection.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Store } from '../../store/store.ts'
+import { openStore } from '../open-store.ts'
 
 interface Station {
   title: string
@@ -107,9 +106,3 @@ t.test('what cannot be stored is not shown, and what cannot be deleted stays', a
   await t.rejects(stations.delete('kw1'))
   t.strictSame([...stations.values()], [{ title: 'Küstenwelle 1' }])
 })
-
-async function openStore(t: Test): Promise<Store> {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
-  return store
-}

@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Condition, Store } from '../../store/store.ts'
+import { openStore } from '../open-store.ts'
 import { commandOf, root } from '../root.ts'
 import { storeSuite } from './suite.ts'
 
@@ -24,8 +25,7 @@ storeSuite(t, async (t) => {
 })
 
 t.test('a commit is underway, in the order of the calls, before it resolves', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const keys = Array.from({ length: 100 }, (_, index) => `k${index}`)
   const begun: string[] = []
   const resolved: string[] = []
@@ -43,8 +43,7 @@ t.test('a commit is underway, in the order of the calls, before it resolves', as
 })
 
 t.test('a commit with nothing before it is underway at once, the next one behind it', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const begun: string[] = []
   const commit = (key: string) => store.commit([{ put: `k/${key}`, value: key }], () => begun.push(key))
   const first = commit('first')
@@ -56,8 +55,7 @@ t.test('a commit with nothing before it is underway at once, the next one behind
 })
 
 t.test('behind a slow write commits are underway before it ends, up to one with conditions', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const seen: string[] = []
   const commit = (key: string, { value = key, when }: { value?: string | Buffer; when?: Condition } = {}) =>
     store
@@ -76,8 +74,7 @@ t.test('behind a slow write commits are underway before it ends, up to one with 
 })
 
 t.test('a commit with conditions is underway only if they hold', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const begun: string[] = []
   const commit = (key: string, when?: Condition) =>
     store.commit([{ put: `k/${key}`, value: key, ...(when && { when }) }], () => begun.push(key))
@@ -92,8 +89,7 @@ t.test('a commit with conditions is underway only if they hold', async (t) => {
 })
 
 t.test('what is underway knows its first number', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const begun: [string, number][] = []
   const commit = (key: string, count: number, when?: Condition) => {
     const entries = Array.from({ length: count }, (_, nth) => {
@@ -118,8 +114,7 @@ t.test('what is underway knows its first number', async (t) => {
 })
 
 t.test('event times are remembered, whatever wrote or removed the entry', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const put = (value: string, time: number) =>
     store.commit([{ put: 'k/a', value, order: { time, horizon: Infinity } }])
   const value = async () => (await store.get('k/a'))?.toString()
@@ -198,8 +193,7 @@ t.test('a commit that was rejected because the disk did not sync is not there la
   t.same(await entries(store), after)
   await store.commit([{ put: 'k/changed', value: 'newer', order: { ...order, time: 2 } }])
   await store.close()
-  const again = await openEmbeddedStore(directory)
-  t.teardown(() => again.close())
+  const again = await openStore(t, directory)
   t.same(await entries(again), ['k/changed newer', ...after.slice(1)])
 })
 

@@ -1,17 +1,15 @@
-import { join } from 'node:path'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import type { Message } from '../../event/message.ts'
 import type { Service } from '../../event/schema.ts'
 import { commitTogether } from '../../store/commit-together.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacy } from '../../validator/legacy.ts'
 import { createStoring } from '../../validator/pipeline.ts'
 import { createRepetitions } from '../../validator/repetitions.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
-import { temporaryDirectory } from '../start-hub.ts'
+import { openStore } from '../open-store.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 import { warningsCounted } from './warnings-counted.ts'
 
@@ -30,8 +28,7 @@ const service = (fields: Partial<Service> = {}): Service => ({
 async function startLegacy(t: Test, hasFeed = true) {
   let ids = 17
   const metrics = createMetrics()
-  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const distributed: Message[] = []
   const lines: Record<string, unknown>[] = []
   /** The number of livestreams that each event was charged for. */

@@ -2,14 +2,13 @@ import t, { type Test } from 'tap'
 import { createPasswords } from '../../../bridge-https/users/passwords.ts'
 import type { Permission } from '../../../bridge-https/users/user.ts'
 import { createUsers } from '../../../bridge-https/users/users.ts'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { openStore } from '../../open-store.ts'
 import { quickPasswords } from './quick-passwords.ts'
 
 const institution = 'urn:org:institution:1'
 
 async function start(t: Test, passwords = quickPasswords()) {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }
   const clock = () => time.now
   const knownInstitution = (id: string) => id === institution

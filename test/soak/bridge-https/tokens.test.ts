@@ -9,6 +9,7 @@ import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { quickPasswords } from '../../bridge-https/users/quick-passwords.ts'
 import { institutions } from '../../events.ts'
+import { openStore } from '../../open-store.ts'
 import { startTestHub } from '../../start-hub.ts'
 
 const [own = ''] = institutions
@@ -124,8 +125,7 @@ t.test('a token that has expired is a 403, one that has not opens the door', asy
 })
 
 t.test('what a token of ours must say', async (t) => {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   let now = Date.parse('2026-03-01T12:00:00Z')
   const clock = () => now
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000, leadMs: 0 })
@@ -205,8 +205,7 @@ t.test('what a token of ours must say', async (t) => {
 })
 
 t.test('a password that is changed right after it was checked gives no tokens that last', async (t) => {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const clock = Date.now
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000, leadMs: 0 })
   const users = await createUsers({

@@ -2,12 +2,11 @@ import { join } from 'node:path'
 import { jwtVerify, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
 import { createSigningKeys, type SigningKeys } from '../../../certs/signing-keys.ts'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
+import { openStore } from '../../open-store.ts'
 
 t.test('what is signed at any moment of a rotation can be verified', async (t) => {
-  const embedded = await openEmbeddedStore(t.testdir())
-  t.teardown(() => embedded.close())
+  const embedded = await openStore(t)
   const used: ReturnType<typeof keys.current>[] = []
   const look = () => {
     const now = keys.current()
@@ -45,8 +44,7 @@ t.test('what is signed at any moment of a rotation can be verified', async (t) =
 })
 
 t.test('a rotation is stored as a whole or not at all', async (t) => {
-  const embedded = await openEmbeddedStore(t.testdir())
-  t.teardown(() => embedded.close())
+  const embedded = await openStore(t)
   let left = Infinity
   const store: Store = {
     ...embedded,
@@ -72,8 +70,7 @@ const keepMs = 30 * 24 * 60 * minuteMs
 
 /** Opens the keys of a store with a clock that the test sets. */
 async function openKeys(t: Test) {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }
   const open = (behindMs = 0) =>
     createSigningKeys({ store, clock: () => time.now - behindMs, keepMs, leadMs })
@@ -174,8 +171,7 @@ t.test('a rotation that drops the old keys signs at once, and drops keys that wa
 
 t.test('keys of an earlier release signed from their making on', async (t) => {
   const { time, keys } = await openKeys(t)
-  const store = await openEmbeddedStore(join(t.testdir(), 'former'))
-  t.teardown(() => store.close())
+  const store = await openStore(t, join(t.testdir(), 'former'))
   const { key } = keys.current()
   const at = (hours: number) => new Date(time.now - hours * 60 * minuteMs).toISOString()
   const stored = (name: string, createdAt: string, replacedAt: string | null) => ({

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import { createNewerThan } from '../../../journal/history/newer-than.ts'
 import { openJournal } from '../../../journal/journal.ts'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
 import { connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
+import { openStore } from '../../open-store.ts'
 import { createRandom } from '../../random.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { onEachStore, onStore, type StoreSettings } from '../../stores.ts'
@@ -150,8 +150,7 @@ onStore('embedded', 'nothing is said where events in between may be kept no more
     [shown, late].map(async (id) => (await topicsOf(hub, id))[0]?.position ?? 0),
   )
   await hub.close()
-  const kept = await openEmbeddedStore(join(hub.home, 'data', 'store'))
-  t.teardown(() => kept.close())
+  const kept = await openStore(t, join(hub.home, 'data', 'store'))
   const journal = await openJournal(kept)
   const newer = async () => {
     const message = await journal.get(latePosition ?? 0)

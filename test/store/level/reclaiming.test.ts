@@ -3,16 +3,15 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { startReclaiming, type Written } from '../../../store/level/reclaiming.ts'
+import { openStore } from '../../open-store.ts'
 
 const second = 1000
 const enough = 200_000
 
 t.test('the disk has the space of removed entries again', async (t) => {
   const directory = join(t.testdir(), 'store')
-  const store = await openEmbeddedStore(directory)
-  t.teardown(() => store.close())
+  const store = await openStore(t, directory)
   const key = (number: number) => `entry/${String(number).padStart(8, '0')}`
   const [page, bytes] = [10_000, 150]
   const pages = Array.from({ length: enough / page + 1 }, (_, nth) =>

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { createCalls } from '../../../store/nodes/calls.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode } from '../../../store/nodes/nodes.ts'
+import { openStore } from '../../open-store.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 
 async function openNodes(t: Test) {
@@ -84,8 +84,7 @@ t.test('a question that the store does not take is refused at once', async (t) =
 })
 
 t.test('a node alone has nobody to ask', async (t) => {
-  const store = await openEmbeddedStore(t.testdir())
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const nodes = createOnlyNode('only')
   const calls = createCalls({ store, nodes })
   calls.serve('name', () => 'only')

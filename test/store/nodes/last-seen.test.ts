@@ -1,14 +1,12 @@
-import { join } from 'node:path'
 import t from 'tap'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { createLastSeen } from '../../../store/nodes/last-seen.ts'
 import type { Store } from '../../../store/store.ts'
+import { openStore } from '../../open-store.ts'
 
 const lastAt = '2026-03-01T18:02:00.000Z'
 
 t.test('what is gone is forgotten, also if it went while no node ran', async (t) => {
-  const store = await openEmbeddedStore(join(t.testdir(), 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t)
   const before = await open(store)
   for (const key of ['a', 'b', 'c']) before.note(key, { lastAt })
   await before.close()

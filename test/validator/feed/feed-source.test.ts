@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer as createHttpServer, type RequestListener, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import { promisify } from 'node:util'
@@ -11,10 +10,10 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { sampleFeedPath } from '../../../config/sample-feed.ts'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
 import { listen } from '../../listen.ts'
+import { openStore } from '../../open-store.ts'
 import { commandOf, root } from '../../root.ts'
 import { feedText, item, textOf } from '../feeds.ts'
 
@@ -427,8 +426,7 @@ t.test('redirects are followed from https to https only', async (t) => {
   ]
   for (const [path, status] of rows) {
     const directory = t.testdir({ [path]: {} })
-    const store = await openEmbeddedStore(join(directory, path))
-    t.teardown(() => store.close())
+    const store = await openStore(t, join(directory, path))
     const source = await startSource(t, { source: `https://example/${path}`, store, fetchImpl })
     t.match(source.status(), status, path)
   }
@@ -536,16 +534,6 @@ async function startOnServer(t: Test, listener: RequestListener, options: Partia
 }
 
 const plainFetch: typeof fetch = (url, init) => fetch(String(url).replace('https:', 'http:'), init)
-
-async function openStore(t: Test): Promise<Store> {
-  const directory = mkdtempSync(join(tmpdir(), 'feed-source-'))
-  const store = await openEmbeddedStore(directory)
-  t.teardown(async () => {
-    await store.close()
-    rmSync(directory, { recursive: true })
-  })
-  return store
-}
 
 function cutOff(response: ServerResponse): void {
   response.writeHead(200, { 'content-length': 1000 })

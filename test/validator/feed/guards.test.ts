@@ -1,16 +1,15 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import t, { type Test } from 'tap'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
 import { type FeedReason, feedReasons, feedRefusals } from '../../../validator/feed/refusals.ts'
 import { listen } from '../../listen.ts'
+import { openStore } from '../../open-store.ts'
 import { feedText, item, textOf } from '../feeds.ts'
 
 /* When a feed is taken, and when not. */
@@ -329,14 +328,4 @@ async function start(t: Test, source: string, store: Store, options: Options) {
   const started = await createFeedSource({ source, store, log, ...always, ...options })
   t.teardown(started.close)
   return started
-}
-
-async function openStore(t: Test): Promise<Store> {
-  const directory = mkdtempSync(join(tmpdir(), 'feed-guards-'))
-  const store = await openEmbeddedStore(directory)
-  t.teardown(async () => {
-    await store.close()
-    rmSync(directory, { recursive: true })
-  })
-  return store
 }

@@ -19,9 +19,9 @@ import { importWaiting } from '../../../../admin/backup/importing.ts'
 import { ensureDataDirectory } from '../../../../config/expected.ts'
 import { createPerform } from '../../../../operations/perform.ts'
 import { keyOf } from '../../../../store/commit.ts'
-import { openEmbeddedStore } from '../../../../store/embedded.ts'
 import type { Change, Dumpable, Store, StoredRecord } from '../../../../store/store.ts'
 import { runHubctl } from '../../../cli/run-hubctl.ts'
+import { openStore } from '../../../open-store.ts'
 import { hubctlCommand } from '../../../root.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
@@ -333,8 +333,7 @@ function record(key: string, value: string): StoredRecord {
 
 async function emptyStore(t: Test) {
   const dataDir = await temporaryDirectory(t)
-  const store = await openEmbeddedStore(join(dataDir, 'store'))
-  t.teardown(() => store.close())
+  const store = await openStore(t, join(dataDir, 'store'))
   return { store, dataDir }
 }
 
