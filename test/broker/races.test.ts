@@ -1,14 +1,23 @@
 import { generate } from 'mqtt-packet'
-import t from 'tap'
-import { openBroker, peer, publish, publishes, subscribe, subscriber, texts } from '../conformance/peers.ts'
+import t, { type Test } from 'tap'
+import {
+  openBroker,
+  openFailing,
+  peer,
+  publish,
+  publishes,
+  subscribe,
+  subscriber,
+  texts,
+} from '../conformance/peers.ts'
 import { rawClient } from '../raw-client.ts'
+import { until } from '../until.ts'
 import { createFailingStore, touches } from './failing-store.ts'
 
 /* Races: for example, a session returns while a message for it is being stored. */
 
 t.test('a message that is being stored while its session comes back is delivered', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const before = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   before.socket.destroy()
   await before.closed()
@@ -25,8 +34,7 @@ t.test('a message that is being stored while its session comes back is delivered
 })
 
 t.test('messages that are being stored while the queue is sent keep their order', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const first = await subscriber(t, broker, 'c', { '#': 1 }, { clean: false })
   first.socket.destroy()
   await first.closed()
@@ -53,8 +61,7 @@ t.test('messages that are being stored while the queue is sent keep their order'
 })
 
 t.test('a QoS 2 message is processed once when its client is taken over meanwhile', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const watcher = await subscriber(t, broker, 'w', { a: 0 })
   const first = await peer(t, broker, 'p', { clean: false })
   const storing = store.hold(touches('incoming/'))
@@ -70,12 +77,8 @@ t.test('a QoS 2 message is processed once when its client is taken over meanwhil
 })
 
 t.test('a client whose client id is banned during its log-in gets no CONNACK', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
-  const storing = store.hold(touches('session/'))
-  const client = await rawClient(t, broker.port)
-  client.send(connect('c'))
-  await storing
+  const { store, broker } = await openFailing(t)
+  const client = await heldLogIn(t, broker, store)
   broker.broker.endBanned((_username, clientId) => clientId === 'c')
   store.release()
   await client.closed()
@@ -98,12 +101,8 @@ t.test('a client whose credential is revoked as soon as it was found gets no CON
 })
 
 t.test('a client that leaves during its log-in blocks its client id for nobody', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
-  const storing = store.hold(touches('session/'))
-  const first = await rawClient(t, broker.port)
-  first.send(connect('c'))
-  await storing
+  const { store, broker } = await openFailing(t)
+  const first = await heldLogIn(t, broker, store)
   const waiting = await rawClient(t, broker.port)
   waiting.send(connect('c'))
   await openConnections(broker, 2)
@@ -143,14 +142,10 @@ t.test(
 )
 
 t.test('a log-in that fails leaves the session to the one that came behind it', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   let logIns = 0
   store.fail((changes) => touches('session/')(changes) && ++logIns === 1)
-  const storing = store.hold(touches('session/'))
-  const first = await rawClient(t, broker.port)
-  first.send(connect('c'))
-  await storing
+  const first = await heldLogIn(t, broker, store)
   first.socket.destroy()
   await gone(broker)
   const second = await rawClient(t, broker.port)
@@ -166,12 +161,8 @@ t.test('a log-in that fails leaves the session to the one that came behind it', 
 })
 
 t.test('a log-in that its client gave up leaves the session to the one that came behind it', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
-  const storing = store.hold(touches('session/'))
-  const first = await rawClient(t, broker.port)
-  first.send(connect('c'))
-  await storing
+  const { store, broker } = await openFailing(t)
+  const first = await heldLogIn(t, broker, store)
   first.socket.destroy()
   await gone(broker)
   const second = await rawClient(t, broker.port)
@@ -248,8 +239,7 @@ t.test('a revocation finds clients that wait for their log-in', async (t) => {
 })
 
 t.test('a dropped session takes nothing more in', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   const storing = store.hold(touches('session/'))
   const dropping = broker.broker.dropSession('c')
@@ -291,8 +281,7 @@ t.test('received identifiers of a dropped session mean nothing to the next one',
 })
 
 t.test('a session that comes back at the moment of its expiry is resumed or new, and works', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { sessionExpiryMs: 0 } })
+  const { store, broker } = await openFailing(t, { limits: { sessionExpiryMs: 0 } })
   const before = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   before.socket.destroy()
   await before.closed()
@@ -360,8 +349,7 @@ t.test('a large packet right behind the CONNECT waits for the log-in', async (t)
 })
 
 t.test('a slow store does not run out the keep alive', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { maxPacket: 2_000_000 } })
+  const { store, broker } = await openFailing(t, { limits: { maxPacket: 2_000_000 } })
   await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
   const publisher = await peer(t, broker, 'p', { keepalive: 1 })
   const idle = await peer(t, broker, 'idle', { keepalive: 2 })
@@ -379,15 +367,24 @@ function connect(clientId: string, fields = {}): Buffer {
   return generate({ ...base, clientId, ...fields })
 }
 
+/** A client whose log-in waits for the store. */
+async function heldLogIn(t: Test, broker: Plain, store: ReturnType<typeof createFailingStore>) {
+  const storing = store.hold(touches('session/'))
+  const client = await rawClient(t, broker.port)
+  client.send(connect('c'))
+  await storing
+  return client
+}
+
 type Plain = Awaited<ReturnType<typeof openBroker>>
 
 /** Resolves when no more than `left` connections are open. */
 async function gone(broker: Plain, left = 0): Promise<void> {
-  while (broker.broker.connectionCount() > left) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => broker.broker.connectionCount() <= left)
 }
 
 async function openConnections(broker: Plain, count: number): Promise<void> {
-  while (broker.broker.connectionCount() < count) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => broker.broker.connectionCount() >= count)
 }
 
 async function dropped({ metrics }: Plain): Promise<number> {

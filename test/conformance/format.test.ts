@@ -1,8 +1,8 @@
 import t from 'tap'
 import {
-  closesAfter,
   hex,
   openBroker,
+  packetsThatClose,
   peer,
   publish,
   publishes,
@@ -13,27 +13,19 @@ import {
 
 /* Chapters 1 and 2 of MQTT 3.1.1: strings, fixed headers, packet identifiers. */
 
-t.test('text that is not UTF-8 closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['PUBLISH, a surrogate', '30 05 0003 eda080'],
-    ['PUBLISH, overlong', '30 04 0002 c080'],
-    ['PUBLISH, cut in the middle', '30 03 0001 c3'],
-    ['SUBSCRIBE', '82 06 0001 0001 ff 00'],
-    ['UNSUBSCRIBE', 'a2 05 0001 0001 ff'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('text that is not UTF-8 closes the connection', [
+  ['PUBLISH, a surrogate', '30 05 0003 eda080'],
+  ['PUBLISH, overlong', '30 04 0002 c080'],
+  ['PUBLISH, cut in the middle', '30 03 0001 c3'],
+  ['SUBSCRIBE', '82 06 0001 0001 ff 00'],
+  ['UNSUBSCRIBE', 'a2 05 0001 0001 ff'],
+])
 
-t.test('U+0000 closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['PUBLISH', '30 05 0003 610062'],
-    ['SUBSCRIBE', '82 08 0001 0003 610062 00'],
-    ['UNSUBSCRIBE', 'a2 07 0001 0003 610062'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('U+0000 closes the connection', [
+  ['PUBLISH', '30 05 0003 610062'],
+  ['SUBSCRIBE', '82 08 0001 0003 610062 00'],
+  ['UNSUBSCRIBE', 'a2 07 0001 0003 610062'],
+])
 
 t.test('U+FEFF is a character like any other', async (t) => {
   const broker = await openBroker(t)
@@ -43,34 +35,26 @@ t.test('U+FEFF is a character like any other', async (t) => {
   t.same(texts(client), ['\ufeffa \ufeffa'])
 })
 
-t.test('wrong reserved flags close the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['PUBACK', '41 02 0001'],
-    ['PUBREC', '52 02 0001'],
-    ['PUBREL', '60 02 0001'],
-    ['PUBREL', '63 02 0001'],
-    ['PUBCOMP', '72 02 0001'],
-    ['SUBSCRIBE', '80 06 0001 0001 61 00'],
-    ['SUBSCRIBE', '83 06 0001 0001 61 00'],
-    ['UNSUBSCRIBE', 'a0 05 0001 0001 61'],
-    ['UNSUBSCRIBE', 'a6 05 0001 0001 61'],
-    ['PINGREQ', 'c1 00'],
-    ['DISCONNECT', 'e4 00'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('wrong reserved flags close the connection', [
+  ['PUBACK', '41 02 0001'],
+  ['PUBREC', '52 02 0001'],
+  ['PUBREL', '60 02 0001'],
+  ['PUBREL', '63 02 0001'],
+  ['PUBCOMP', '72 02 0001'],
+  ['SUBSCRIBE', '80 06 0001 0001 61 00'],
+  ['SUBSCRIBE', '83 06 0001 0001 61 00'],
+  ['UNSUBSCRIBE', 'a0 05 0001 0001 61'],
+  ['UNSUBSCRIBE', 'a6 05 0001 0001 61'],
+  ['PINGREQ', 'c1 00'],
+  ['DISCONNECT', 'e4 00'],
+])
 
-t.test('packet identifier 0 closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['PUBLISH at QoS 1', '32 05 0001 61 0000'],
-    ['PUBLISH at QoS 2', '34 05 0001 61 0000'],
-    ['SUBSCRIBE', '82 06 0000 0001 61 00'],
-    ['UNSUBSCRIBE', 'a2 05 0000 0001 61'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('packet identifier 0 closes the connection', [
+  ['PUBLISH at QoS 1', '32 05 0001 61 0000'],
+  ['PUBLISH at QoS 2', '34 05 0001 61 0000'],
+  ['SUBSCRIBE', '82 06 0000 0001 61 00'],
+  ['UNSUBSCRIBE', 'a2 05 0000 0001 61'],
+])
 
 t.test('packet identifiers of the broker are unused and not 0, also when they start over', async (t) => {
   const broker = await openBroker(t)

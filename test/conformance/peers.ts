@@ -1,5 +1,6 @@
 import type { IPublishPacket } from 'mqtt-packet'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
+import { createFailingStore } from '../broker/failing-store.ts'
 import { type PlainBroker, startPlainBroker } from '../plain-broker.ts'
 import { rawClient } from '../raw-client.ts'
 
@@ -10,6 +11,12 @@ export async function openBroker(t: Test, options: Parameters<typeof startPlainB
   const broker = await startPlainBroker(options)
   t.teardown(broker.close)
   return broker
+}
+
+/** A broker whose store can fail or wait. */
+export async function openFailing(t: Test, options: Parameters<typeof startPlainBroker>[0] = {}) {
+  const store = createFailingStore()
+  return { store, broker: await openBroker(t, { wrapStore: store.wrap, ...options }) }
 }
 
 /** A client that has logged in. */
@@ -65,4 +72,12 @@ export async function closesAfter(t: Test, client: Peer, bytes: Buffer, why: str
   client.send(bytes)
   await client.closed()
   t.equal(client.packets.length, before, why)
+}
+
+/** Adds a test: each of these packets, in hexadecimal digits, closes the connection without another packet. */
+export function packetsThatClose(name: string, table: [what: string, bytes: string][]): void {
+  root.test(name, async (t) => {
+    const broker = await openBroker(t)
+    for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
+  })
 }

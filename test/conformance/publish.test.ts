@@ -1,6 +1,16 @@
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import { closesAfter, hex, openBroker, peer, publish, publishes, subscriber, texts } from './peers.ts'
+import {
+  closesAfter,
+  hex,
+  openBroker,
+  packetsThatClose,
+  peer,
+  publish,
+  publishes,
+  subscriber,
+  texts,
+} from './peers.ts'
 
 /* MQTT 3.1.1 §3.3 to §3.7: PUBLISH and its acknowledgements. */
 
@@ -15,15 +25,11 @@ t.test('DUP of the publisher is not passed on', async (t) => {
   )
 })
 
-t.test('DUP at QoS 0 and QoS 3 close the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['DUP at QoS 0', '38 03 0001 61'],
-    ['QoS 3', '36 05 0001 61 0001'],
-    ['QoS 3 with DUP', '3e 05 0001 61 0001'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('DUP at QoS 0 and QoS 3 close the connection', [
+  ['DUP at QoS 0', '38 03 0001 61'],
+  ['QoS 3', '36 05 0001 61 0001'],
+  ['QoS 3 with DUP', '3e 05 0001 61 0001'],
+])
 
 t.test('a retained message is stored with its QoS and sent to each new subscription', async (t) => {
   const broker = await openBroker(t)
@@ -92,17 +98,13 @@ t.test('a message without RETAIN leaves the retained one alone', async (t) => {
   t.same(texts(late), ['r kept'])
 })
 
-t.test('a topic with a wildcard, or none, closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['#', '30 03 0001 23'],
-    ['a/+/b', '30 07 0005 612f2b2f62'],
-    ['empty', '30 02 0000'],
-    ['longer than the packet', '30 03 0009 61'],
-    ['nothing at all', '30 00'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('a topic with a wildcard, or none, closes the connection', [
+  ['#', '30 03 0001 23'],
+  ['a/+/b', '30 07 0005 612f2b2f62'],
+  ['empty', '30 02 0000'],
+  ['longer than the packet', '30 03 0009 61'],
+  ['nothing at all', '30 00'],
+])
 
 t.test('each QoS has its answer', async (t) => {
   const broker = await openBroker(t)

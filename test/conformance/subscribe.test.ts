@@ -5,6 +5,7 @@ import {
   closesAfter,
   hex,
   openBroker,
+  packetsThatClose,
   peer,
   publish,
   publishes,
@@ -15,20 +16,16 @@ import {
 
 /* MQTT 3.1.1 §3.8 to §3.14: SUBSCRIBE, UNSUBSCRIBE, PINGREQ, DISCONNECT. */
 
-t.test('a SUBSCRIBE that is malformed closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['flags', '80 06 0001 0001 61 00'],
-    ['no filter', '82 02 0001'],
-    ['QoS 3', '82 06 0001 0001 61 03'],
-    ['reserved bits', '82 06 0001 0001 61 04'],
-    ['the second one with reserved bits', '82 0a 0001 0001 61 00 0001 62 80'],
-    ['no QoS', '82 05 0001 0001 61'],
-    ['empty filter', '82 05 0001 0000 00'],
-    ['not UTF-8', '82 06 0001 0001 80 00'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('a SUBSCRIBE that is malformed closes the connection', [
+  ['flags', '80 06 0001 0001 61 00'],
+  ['no filter', '82 02 0001'],
+  ['QoS 3', '82 06 0001 0001 61 03'],
+  ['reserved bits', '82 06 0001 0001 61 04'],
+  ['the second one with reserved bits', '82 0a 0001 0001 61 00 0001 62 80'],
+  ['no QoS', '82 05 0001 0001 61'],
+  ['empty filter', '82 05 0001 0000 00'],
+  ['not UTF-8', '82 06 0001 0001 80 00'],
+])
 
 t.test('every filter of a SUBSCRIBE gets one return code, in its order', async (t) => {
   const broker = await openBroker(t, {
@@ -127,17 +124,13 @@ t.test('the delivered QoS is the lower one of published and granted', async (t) 
   }
 })
 
-t.test('UNSUBSCRIBE that is malformed closes the connection', async (t) => {
-  const broker = await openBroker(t)
-  const table: [what: string, bytes: string][] = [
-    ['flags', 'a0 05 0001 0001 61'],
-    ['no filter', 'a2 02 0001'],
-    ['not UTF-8', 'a2 05 0001 0001 80'],
-    ['a gap', 'a2 08 0001 0001 61 0002 61'],
-    ['empty filter', 'a2 04 0001 0000'],
-  ]
-  for (const [what, bytes] of table) await closesAfter(t, await peer(t, broker, 'c'), hex(bytes), what)
-})
+packetsThatClose('UNSUBSCRIBE that is malformed closes the connection', [
+  ['flags', 'a0 05 0001 0001 61'],
+  ['no filter', 'a2 02 0001'],
+  ['not UTF-8', 'a2 05 0001 0001 80'],
+  ['a gap', 'a2 08 0001 0001 61 0002 61'],
+  ['empty filter', 'a2 04 0001 0000'],
+])
 
 t.test('UNSUBSCRIBE ends exactly the filters it names, and is always answered', async (t) => {
   const broker = await openBroker(t)

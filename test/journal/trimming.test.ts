@@ -8,8 +8,7 @@ import { digitsOf } from '../../store/commit.ts'
 import { createMembership } from '../../store/nodes/membership.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
-import { createFailingStore } from '../broker/failing-store.ts'
-import { openBroker, type Peer, peer, subscriber, texts } from '../conformance/peers.ts'
+import { openBroker, openFailing, type Peer, peer, subscriber, texts } from '../conformance/peers.ts'
 import { type PlainBroker, startPlainBroker } from '../plain-broker.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 import { until } from '../until.ts'
@@ -201,8 +200,7 @@ t.test('of too many bytes of history the oldest go first, whatever was counted b
 })
 
 t.test('a store that fails changes nothing but when it happens', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { limits, wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t, { limits })
   await send(broker, retained('a'), ...events('a', 4), ...events('b', 3))
   for (const place of ['journal/', 'trimming/']) {
     store.fail((changes) =>

@@ -2,12 +2,12 @@ import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
 import { encodeValue } from '../../../journal/entry.ts'
-import { openBroker } from '../../conformance/peers.ts'
+import { openBroker, openFailing } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
 import { until } from '../../until.ts'
 import { createFrameReader } from '../connection/frame-reader.ts'
-import { createFailingStore, touches } from '../failing-store.ts'
+import { touches } from '../failing-store.ts'
 
 const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false }
 
@@ -160,8 +160,7 @@ t.test('the will of a client that said DISCONNECT is removed as soon as the stor
     [false, ''],
   ]
   for (const [clean, failing] of cases) {
-    const store = createFailingStore()
-    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const { store, broker } = await openFailing(t)
     const { client } = await connect(t, broker, { clientId: 'polite', clean, will })
     store.fail(touches(failing))
     client.send({ cmd: 'disconnect' })

@@ -8,6 +8,7 @@ import { createOnlyNode } from '../../../store/nodes/nodes.ts'
 import { createFailingStore, touches } from '../../broker/failing-store.ts'
 import {
   openBroker,
+  openFailing,
   type Peer,
   peer,
   publish,
@@ -28,8 +29,7 @@ process.on('warning', (warning) => warning.name.startsWith('MaxListeners') && un
 t.test(
   'whatever needs the store is not acknowledged while it refuses, and works again afterwards',
   async (t) => {
-    const store = createFailingStore()
-    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const { store, broker } = await openFailing(t)
     const attempts: [what: string, attempt: (client: Peer) => void, done: Parameters<Peer['next']>[0]][] = [
       ['PUBLISH at QoS 1', (client) => client.send(publish('a', 1, 1)), 'puback'],
       ['PUBLISH at QoS 2', (client) => client.send(publish('a', 2, 2)), 'pubrec'],
@@ -90,8 +90,7 @@ t.test('a log-in that cannot be stored is closed without CONNACK, and leaves no 
 })
 
 t.test('a slow store delays acknowledgements and nothing else', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const live = await subscriber(t, broker, 'live', { '#': 0 })
   await subscriber(t, broker, 'kept', { a: 1 }, { clean: false })
   const publisher = await peer(t, broker, 'p')
@@ -109,8 +108,7 @@ t.test('a slow store delays acknowledgements and nothing else', async (t) => {
 })
 
 t.test('acknowledgements that could not be stored are stored later, without further traffic', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   client.send(publish('a', 1))
   const { messageId = 0 } = await client.next('publish')
@@ -138,8 +136,7 @@ t.test('acknowledgements that could not be stored are stored later, without furt
 })
 
 t.test('a session that cannot be stored at the end keeps what its client has acknowledged', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   client.send(publish('a', 1))
   const { messageId = 0 } = await client.next('publish')
@@ -159,8 +156,7 @@ t.test('a session that cannot be stored at the end keeps what its client has ack
 })
 
 t.test('what cannot be read is sent as soon as that works', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const first = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
   first.socket.destroy()
   const publisher = await peer(t, broker, 'p')
@@ -229,8 +225,7 @@ t.test(
 )
 
 t.test('a failing commit leaves the order of a queue as it was', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { queueLimit: 3 } })
+  const { store, broker } = await openFailing(t, { limits: { queueLimit: 3 } })
   const first = await subscriber(t, broker, 'c', { '#': 1 }, { clean: false })
   first.socket.destroy()
   await first.closed()
@@ -335,8 +330,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
 t.test(
   'with a store that fails at random nothing acknowledged is lost, and nothing goes unhandled',
   async (t) => {
-    const store = createFailingStore()
-    const broker = await openBroker(t, { wrapStore: store.wrap })
+    const { store, broker } = await openFailing(t)
     const random = createRandom('42')
     const watchers = await Promise.all(
       ['w1', 'w2'].map(async (id, index) => {

@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createFailingStore, touches } from '../../../broker/failing-store.ts'
+import { touches } from '../../../broker/failing-store.ts'
 import {
   openBroker,
+  openFailing,
   type Peer,
   peer,
   publish,
@@ -70,8 +71,7 @@ for (const [name, filter, qos, clean, publishedAt] of [
 }
 
 t.test('while a store takes its time', async (t) => {
-  const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const { store, broker } = await openFailing(t)
   const publisher = await publisherOf(t, broker)
 
   t.test('a persistent session gets what is published before its subscription is stored once', async (t) => {
