@@ -154,8 +154,8 @@ for (const receiver of receivers) {
 t.test('how large a push can be, and the check for those who come from elsewhere', async (t) => {
   const { home, recorder, hub, api, user, subscribe } = await start(t)
   await subscribe(recorder.url())
-  // Numbers such as 9e15 get longer when the hub completes an event: at most four times as long.
-  const numbers = `[${Array.from({ length: 9_900 }, () => '9e15')}]`
+  // Numbers such as 9e15 get longer when the hub completes an event, which may gain 64 KiB beyond the largest payload.
+  const numbers = `[${Array.from({ length: 5_400 }, () => '9e15')}]`
   const event = JSON.stringify(
     playing(station(), { contributors: [{ name: 'a', role: 'artist', x: '', n: 0 }] }),
   )
@@ -167,7 +167,7 @@ t.test('how large a push can be, and the check for those who come from elsewhere
   await recorder.until((received) => received.length === 1)
   const [pushed] = recorder.received
   const bytes = Number(pushed?.headers['content-length'])
-  t.ok(bytes > 680_000 && bytes < 1_000_000, `${bytes} bytes`)
+  t.ok(bytes > 630_000 && bytes < 1_000_000, `${bytes} bytes`)
   t.match(page, /The largest have less than \*\*1,000,000 bytes\*\*/)
 
   const token = String(pushed?.headers.authorization).replace('Bearer ', '')
