@@ -5,7 +5,6 @@ import type { OnAir } from '../../on-air/on-air.ts'
 import { viewOf } from '../../on-air/view.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
-import { keptByAll } from '../caching.ts'
 import { LivestreamNow, LivestreamsNow, PlayedAt } from '../description/on-air-schemas.ts'
 import { answerKept, type Kept, keepText, notModified } from '../kept.ts'
 import type { EventRate } from './event-routes.ts'
@@ -172,7 +171,8 @@ export function onAirRoutes(parts: OnAirParts): GuardedRoute[] {
       headers: {
         ...(answer.status === 200 && { 'content-type': 'application/json; charset=utf-8' }),
         ...answer.headers,
-        ...(isForAll ? keptByAll(1) : { 'cache-control': 'private, max-age=1' }),
+        // As open.md §4 has it, so without `stale-while-revalidate`.
+        'cache-control': `${isForAll ? 'public' : 'private'}, max-age=1`,
       },
     }
   }
