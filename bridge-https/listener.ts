@@ -251,9 +251,10 @@ function takeOtherRequests(
       socket.on('error', () => socket.destroy())
       return roundRobin.serveLast(request)
     }
-    // Behind an unfinished body, `socket` is none from Node 26 on.
-    const bytes = Buffer.concat([head, roundRobin.leave(request.socket)])
-    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(request.socket))
+    // Behind an unfinished body, `socket` is none from Node 26 on. No function here may keep `request`.
+    const { socket: connection } = request
+    const bytes = Buffer.concat([head, roundRobin.leave(connection)])
+    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(connection))
   })
 }
 
