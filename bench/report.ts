@@ -177,7 +177,7 @@ are started anew for the second half of them, in the opposite order.
 The goals of the hub, with the command that measures each. COMMIT is the commit to compare with. The floor is the least that a hub must
 do with an event: MQTT over TLS, the check of its shape, one synced batch for all events that came during the last one, and PUBACK after
 it. Bare sockets, bare Fastify and the bare client do the least of the other rows. The figures were measured in November 2026 on two cores
-of a virtual machine: with Node.js 24, and in brackets with Node.js 20; most of them in five runs, webhooks one after the other. The [decisions](decisions/README.md) say what was tried where a
+of a virtual machine: with Node.js 24, and in brackets with Node.js 20. The [decisions](decisions/README.md) say what was tried where a
 goal is missed.
 
 ${table}
