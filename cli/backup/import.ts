@@ -128,20 +128,21 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
 async function copyInto(dataDir: string, file: string): Promise<void> {
   const path = join(dataDir, offeredName)
   await rm(path, { force: true })
-  const copy = await open(path, 'wx', 0o600)
-  try {
-    // Changes the owner by handle: another user could swap the file under the name.
-    const { uid, gid } = await stat(dataDir)
-    if (process.getuid?.() === 0) await copy.chown(uid, gid)
-    const written = copy.createWriteStream({ flush: true })
-    await unlessInterrupted((signal) =>
-      pipeline(createReadStream(file), progress('copied'), written, { signal }),
-    )
-  } catch (error) {
-    // Half a copy must not fill the disk of the node.
-    await rm(path, { force: true })
-    throw error
-  }
+  // Before there is a copy that an interruption would leave behind.
+  await unlessInterrupted(async (signal) => {
+    const copy = await open(path, 'wx', 0o600)
+    try {
+      // Changes the owner by handle: another user could swap the file under the name.
+      const { uid, gid } = await stat(dataDir)
+      if (process.getuid?.() === 0) await copy.chown(uid, gid)
+      const written = copy.createWriteStream({ flush: true })
+      await pipeline(createReadStream(file), progress('copied'), written, { signal })
+    } catch (error) {
+      // Half a copy must not fill the disk of the node.
+      await rm(path, { force: true })
+      throw error
+    }
+  })
 }
 
 function shown(file: string, { records, sha256, at, release, from }: About): Imported {
