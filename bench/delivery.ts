@@ -88,7 +88,7 @@ export async function flood({ peer, crowd, publishers }: Act, of: { count: numbe
   const cpuOf = await countCpu(peer)
   const { p50, p99 } = await publishers.ask('flood', of)
   const receipts = await crowd.ask('finish', of)
-  // What is left to do (compactions) is work of these events, and must not disturb who is measured next.
+  // The system may still compact what these events wrote. That CPU counts here, not for the system measured next.
   await untilQuiet(peer)
   return {
     rate: receipts.received / receipts.seconds,

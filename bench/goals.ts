@@ -14,7 +14,8 @@ export const goals: readonly Goal[] = [
   {
     row: 'ingest ÷ the commit before',
     goal: 'events/s ≥ 2.0, CPU ≤ 0.5, p99 ≤ 0.5',
-    measured: '1.09 to 1.19, 0.81 to 0.83, 0.73 to 0.79 beside f3d81b54, with --events 60000 1.17 to 1.24, 0.73 to 0.82, 0.86 to 0.95 (1.01, 0.97, 0.89)',
+    measured:
+      '1.09 to 1.19, 0.81 to 0.83, 0.73 to 0.79 beside f3d81b54, with --events 60000 1.17 to 1.24, 0.73 to 0.82, 0.86 to 0.95 (1.01, 0.97, 0.89)',
     command: 'ingest --publishers 10 --peers hub,floor,aedes --before COMMIT',
   },
   {

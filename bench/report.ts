@@ -170,9 +170,9 @@ export const introduction = `# Benchmarks
 
 This page is written by \`npm run bench -- --page\`. Every scenario measures the systems side by side, in turn, in
 the same run, with load generators in processes of their own on the same machine. Figures are medians over the
-runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios. Since 2026-11-30 every second run has the order
-of the one before backwards: with an even number of runs, each of two systems came first as often. Where systems run for all runs, they
-are started anew for the second half of them, in the opposite order.
+runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios. Every second run measures
+the systems in the opposite order. For the second half of the runs, systems that stay up are started anew, also in the
+opposite order. Sections older than 2026-11-30 had one order in all runs.
 
 The goals of the hub, with the command that measures each. COMMIT is the commit to compare with. The floor is the least that a hub must
 do with an event: MQTT over TLS, the check of its shape, one synced batch for all events that came during the last one, and PUBACK after

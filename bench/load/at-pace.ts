@@ -15,7 +15,7 @@ export async function atPace(
     const early = due - performance.now()
     if (early > 0) await delay(early)
     const answer = send(index, due)
-    // Told below. Until then nobody listens, which would end the process.
+    // `Promise.all` reports the error later. Without this handler, an earlier rejection would end the process.
     answer.catch(() => {})
     answers.push(answer)
   }

@@ -35,7 +35,7 @@ export async function onGround<Result>(
   try {
     return await work(ground, stops)
   } finally {
-    // An error of one must not keep the others. What is left is killed when the bench ends.
+    // If one part fails to stop, the others still stop. The end of the bench kills the rest (`bench/ending.ts`).
     for (const stop of stops.reverse()) await stop().catch(() => undefined)
   }
 }

@@ -49,7 +49,7 @@ const upgrade = [
   'Sec-WebSocket-Protocol: mqtt',
 ].join('\r\n')
 
-/** Requests after which Node frees the parser of the connection: what is sent at once, and what when that was read. */
+/** Node frees the parser of a connection after each of these. The client sends `then` when the hub has read `first`. */
 const lastRequests: Record<string, [first: string, then?: string]> = {
   CONNECT: ['CONNECT example.com:443 HTTP/1.1\r\nHost: example.com\r\n\r\n'],
   'an upgrade with a body': [`${upgrade}\r\nContent-Length: 10\r\n\r\n12345`, '67890'],

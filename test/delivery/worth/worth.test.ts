@@ -24,7 +24,7 @@ interface Known {
 }
 
 interface Case {
-  /** By default what is worth it as long as its element. */
+  /** How long a message is worth a delivery. By default as long as its element lasts. */
   worth?: Worth
   /** The item that is judged. By default it is a playing at position 5 that starts, and was accepted, at 0. */
   item?: Omit<Partial<Element>, 'time' | 'until' | 'livestreams'> & {
