@@ -2659,7 +2659,8 @@ class _Subscription:
         self._subscriber = subscriber
         self._denied: set[str] = set()
         self._current: _Link | None = None
-        self._opening: _Link | None = None
+        # The next ones, until their filters are granted: the present one may be lost while another is being opened.
+        self._opening: set[_Link] = set()
         self._expires_at: float | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
@@ -2674,10 +2675,12 @@ class _Subscription:
         self._is_closed = True
         if self._timer:
             self._timer.cancel()
-        for link in (self._opening, self._current):
-            if link:
-                link.end()
-        self._opening = self._current = None
+        for link in self._opening:
+            link.end()
+        if self._current:
+            self._current.end()
+        self._opening.clear()
+        self._current = None
 
     def _open(self, taken: _ReaderLogin | _NoLogin | BaseException | None) -> None:
         if self._is_closed:
@@ -2685,7 +2688,7 @@ class _Subscription:
         if isinstance(taken, _ReaderLogin):
             self._expires_at = taken.expires_at
             login = (taken.username, taken.password)
-            self._opening = _Link(self._loop, self._address, self._logins.client_id(), True, login, self)
+            self._opening.add(_Link(self._loop, self._address, self._logins.client_id(), True, login, self))
         elif isinstance(taken, _NoLogin) and taken.is_refused and not self._current:
             self._refuse(taken.reason)
         elif isinstance(taken, _NoLogin):
@@ -2707,10 +2710,13 @@ class _Subscription:
             self._refuse(_NONE_GRANTED)
             return
         # The former connection ends only now, so that no message is missed.
-        former, self._current, self._opening = self._current, link, None
-        if former:
-            former.end()
+        if self._current:
+            self._current.end()
+        self._current = link
+        self._opening.discard(link)
         self._failures = 0
+        if self._timer:
+            self._timer.cancel()
         if self._expires_at is not None:
             # The random time spreads the requests of many clients.
             wait = max(self._expires_at - time.monotonic() - random.uniform(2 * 60, 6 * 60), 10)
@@ -2721,12 +2727,11 @@ class _Subscription:
         self._subscriber._received(message.topic, message.payload, message.retain)
 
     def closed(self, link: _Link, code: int, reason: str) -> None:
-        if self._is_closed or link not in (self._current, self._opening):
+        if self._is_closed or link not in (self._current, *self._opening):
             return
         if link is self._current:
             self._current = None
-        else:
-            self._opening = None
+        self._opening.discard(link)
         if code in (4, 5) and not self._logins.login_refused():
             self._refuse(f"the hub refused user name and password (CONNACK {code})")
             return

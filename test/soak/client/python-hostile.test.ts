@@ -76,6 +76,46 @@ publisher.close()
     )
   })
 
+  t.test(
+    `paho ${version}: a login that is renewed while the connection is lost leaves none behind`,
+    async (t) => {
+      let cutFirst = () => {}
+      const held: Turn[] = []
+      const broker = await openScriptedBroker(t, (turn) => {
+        if (turn.connection === 1) cutFirst = turn.cut
+        if (turn.connection === 1 || turn.packet.cmd !== 'connect') return turn.proceed()
+        held.push(turn)
+        // The second connection renews the login. Meanwhile the first one is lost, and a third one is opened.
+        if (held.length === 1) cutFirst()
+        else held[0]?.proceed()
+      })
+      const settings = settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' })
+      const text = `
+states = []
+changed = threading.Condition()
+def told(state):
+    with changed:
+        states.append(state)
+        changed.notify()
+subscriber = hub.connect_subscriber(url=env["URL"], username="u", password="p", ca=env["CA"], filters=["radio/#"],
+    on={"state": told}, on_problem=lambda _: None)
+with changed:
+    changed.wait_for(lambda: states == ["live"])
+subscriber._loop.soon(subscriber._connection.begin, True)
+with changed:
+    changed.wait_for(lambda: states == ["live", "lost", "live"])
+subscriber.close()
+say("closed")
+input()
+`
+      const program = await startPython(t, python, publishing + text, { ...settings, URL: broker.url })
+      await program.line(/^closed$/)
+      await broker.left()
+      program.write('\n')
+      t.equal(await program.ended, 0, program.lines.join('\n'))
+    },
+  )
+
   t.test(`paho ${version}: a mistake in this program is told as one, and costs no connection`, async (t) => {
     const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
     const lines = await run(
