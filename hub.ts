@@ -293,7 +293,10 @@ async function load({ config, log, options, reached, add }: Given) {
     },
     caughtUp: () => caughtUp(store),
     isReader: (username: string) => credentials.get(username)?.role === 'reader',
-    isBanned: (username: string, clientId: string) => bans.hasUser(username) || bans.hasClient(clientId),
+    isBanned: (username: string, clientId: string, address: string | undefined) =>
+      bans.hasUser(username) ||
+      bans.hasClient(clientId) ||
+      (address !== undefined && bans.hasAddress(address)),
     isValid: ({ username }: Principal) => credentials.isValid(username) && !bans.hasUser(username),
   }
 

@@ -199,11 +199,12 @@ export async function createBroker(parts: BrokerParts) {
     },
 
     /** Closes the connections of clients that are banned. */
-    endBanned(isBanned: (username: string, clientId: string) => boolean): void {
+    endBanned(isBanned: NonNullable<Access['isBanned']>): void {
       for (const { connection, session } of clients.open) {
-        const { principal, request } = connection
+        const { principal, request, remoteAddress } = connection
         // Without session, the log-in is under way.
-        if (principal && isBanned(principal.username, session?.clientId ?? request?.clientId ?? ''))
+        const clientId = session?.clientId ?? request?.clientId ?? ''
+        if (principal && isBanned(principal.username, clientId, remoteAddress))
           connection.cut('banned', 'an operator has banned it')
       }
     },

@@ -501,7 +501,9 @@ export const storeKeys = {
   will: family('will/{clientId}/{id}', {
     holds: 'the will of a connection, until the connection ends',
     owner: 'broker/login',
-    value: headed(object({ node: text, clientId: text, principal, topic: text }, { retain: flag })),
+    value: headed(
+      object({ node: text, clientId: text, principal, topic: text }, { retain: flag, address: text }),
+    ),
   }),
   time: family('time/hub', {
     holds: 'how long the hub has run, by which sessions expire',

@@ -15,8 +15,8 @@ export interface Access {
   anonymous?: Principal
   /** Whether the user name is one of a credential for HTTPS: only the log says so. Absent: there are none. */
   isReader?(username: string): boolean
-  /** Whether an operator has banned the client. Absent: no client is banned. */
-  isBanned?(username: string, clientId: string): boolean
+  /** Whether an operator has banned the client. `address`: undefined if it is not known. Absent: no client is banned. */
+  isBanned?(username: string, clientId: string, address: string | undefined): boolean
   isValid(principal: Principal): boolean
   /** Whether the principal may publish on any topic at all. */
   publishes(principal: Principal): boolean

@@ -75,7 +75,7 @@ export function createMqttLogIn(parts: {
       throw refusal(client, isReader ? 'reader' : 'credentials', connackCode.badCredentials, username)
     }
     const asked = request?.clientId ?? clientId
-    if (access.isBanned?.(principal.username, asked))
+    if (access.isBanned?.(principal.username, asked, remoteAddress))
       throw refusal(client, 'banned', connackCode.notAuthorized, principal.username)
     const isWrongId = isTemporary(principal)
       ? !isPageId(asked)
@@ -142,7 +142,7 @@ export function createMqttLogIn(parts: {
       // `willKey` is set before the will is stored. If the commit fails, the store may still apply the commit. The end
       // of the connection needs the key to remove that will.
       client.willKey = wills.newKey(clientId)
-      await wills.store(client.willKey, session, will)
+      await wills.store(client.willKey, session, will, connection.remoteAddress)
     }
     return session
   }

@@ -21,6 +21,8 @@ import type { Access } from './access.ts'
 interface SentWill extends Will {
   clientId: string
   principal: Principal
+  /** The address of the client. Undefined in the wills that earlier releases stored. */
+  address?: string
 }
 
 /** A stored will of a client whose node is gone. */
@@ -71,9 +73,9 @@ export async function createWills(parts: {
     /** Makes a key for the will of a connection. */
     newKey: stored.newKey,
 
-    /** Stores the will of a connection. */
-    store: (key: string, { clientId, principal }: Session, will: Will): Promise<void> =>
-      stored.put(key, { clientId, principal, ...will }),
+    /** Stores the will of a connection from `address`. */
+    store: (key: string, { clientId, principal }: Session, will: Will, address: string): Promise<void> =>
+      stored.put(key, { clientId, principal, address, ...will }),
 
     /**
      * Removes a will that must not be published. If the store fails, tries again: a will that stays would be published
@@ -107,7 +109,8 @@ export async function createWills(parts: {
     const will = connection.request?.will
     if (!session || !will) return
     const { principal, clientId } = session
-    await atPublishRate(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
+    const sent: SentWill = { ...will, principal, clientId, address: connection.remoteAddress }
+    await atPublishRate(principal, () => publishOnce(sent, willKey))
   }
 
   async function publishAllLeftOver(): Promise<void> {
@@ -148,9 +151,9 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    const { principal, clientId } = will
+    const { principal, clientId, address } = will
     // A will is void after the end of its credential, and during a ban of its client.
-    if (!isValid(principal) || isBanned?.(principal.username, clientId)) {
+    if (!isValid(principal) || isBanned?.(principal.username, clientId, address)) {
       await store.commit(alongside)
       return
     }

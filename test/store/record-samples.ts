@@ -232,7 +232,15 @@ export const samples: readonly Sample[] = [
   },
   {
     key: 'will/car/x',
-    json: { node: 'n', clientId: 'car', principal: publisher, topic: 'inbox/i', qos: 0, retain: false },
+    json: {
+      node: 'n',
+      clientId: 'car',
+      principal: publisher,
+      address: '192.0.2.7',
+      topic: 'inbox/i',
+      qos: 0,
+      retain: false,
+    },
     behind: '\npayload',
   },
   { key: 'time/hub', json: { ran: 1, wall: 1 } },

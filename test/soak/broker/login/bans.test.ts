@@ -4,7 +4,8 @@ import { connect as connectTcp } from 'node:net'
 import t from 'tap'
 import { closed, connect } from '../../../clients.ts'
 import { playing, playingTopic, station } from '../../../events.ts'
-import { type Issued, startTestHub, type TestHub } from '../../../start-hub.ts'
+import { spawnHub } from '../../../spawn-hub.ts'
+import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, onStore } from '../../../stores.ts'
 
 /*
@@ -101,34 +102,58 @@ t.test('what cannot be banned is said, and nothing is', async (t) => {
   t.same(await hub.ask('bans.list'), [])
 })
 
-t.test('the will of a client whose credential or client id is banned is void', async (t) => {
+const institution = station().institution.id
+const willOf = (of: ReturnType<typeof station>) => ({
+  topic: `inbox/${institution}`,
+  payload: Buffer.from(JSON.stringify(playing(of))),
+  qos: 1 as const,
+  retain: false,
+})
+const retainedTopics = async (hub: TestHub) =>
+  (await hub.ask<{ topic: string }[]>('retained.list')).map(({ topic }) => topic)
+/** All addresses of 127.0.0.0/8 are this machine's. */
+const from = (localAddress: string) => ({ localAddress, host: '127.0.0.1', servername: 'localhost' })
+
+t.test('the will of a client whose credential, client id or address is banned is void', async (t) => {
   const hub = await startTestHub(t)
-  const livestreams = [station(0, 0), station(0, 1), station(0, 2)] as const
-  const institution = station().institution.id
-  const willOf = (of: ReturnType<typeof station>) => ({
-    topic: `inbox/${institution}`,
-    payload: Buffer.from(JSON.stringify(playing(of))),
-    qos: 1 as const,
-    retain: false,
-  })
+  const livestreams = [station(0, 0), station(0, 1), station(0, 2), station(0, 3)] as const
   const [first, second] = [await hub.publisher([institution]), await hub.publisher([institution])]
   const banned: [who: Issued, kind: string, value: string][] = [
     [first, 'client', 'studio-0'],
     [second, 'user', second.username],
+    [first, 'address', '127.0.0.2'],
   ]
   for (const [index, [who, kind, value]] of banned.entries()) {
-    const will = willOf(livestreams[index as 0 | 1])
-    const { client } = await connect(t, hub, who, { clientId: `studio-${index}`, will })
+    const will = willOf(livestreams[index as 0 | 1 | 2])
+    const at = kind === 'address' ? from(value) : {}
+    const { client } = await connect(t, hub, who, { clientId: `studio-${index}`, will, ...at })
     const ended = closed(client)
     await ban(hub, kind, value)
     await ended
   }
-  const { client } = await connect(t, hub, first, { clientId: 'studio-2', will: willOf(livestreams[2]) })
+  const { client } = await connect(t, hub, first, { clientId: 'studio-3', will: willOf(livestreams[3]) })
   client.stream.destroy()
-  const topics = async () => (await hub.ask<{ topic: string }[]>('retained.list')).map(({ topic }) => topic)
-  await hub.until(async () => (await topics()).includes(playingTopic(livestreams[2])))
-  t.same(await topics(), [playingTopic(livestreams[2])])
+  await hub.until(async () => (await retainedTopics(hub)).includes(playingTopic(livestreams[3])))
+  t.same(await retainedTopics(hub), [playingTopic(livestreams[3])])
 })
+
+onStore(
+  'redis',
+  'a will of a node that is gone is void where its client is at a banned address',
+  async (t, env) => {
+    const home = await temporaryDirectory(t)
+    const there = await spawnHub(t, home, env)
+    const here = await startTestHub(t, env)
+    const one = await here.publisher([institution])
+    const livestreams = [station(0, 0), station(0, 1)] as const
+    await connect(t, there, one, { clientId: 'bad', will: willOf(livestreams[0]), ...from('127.0.0.2') })
+    await connect(t, there, one, { clientId: 'good', will: willOf(livestreams[1]), ...from('127.0.0.3') })
+    await there.stop('SIGKILL')
+    await ban(here, 'address', '127.0.0.2')
+    await here.until(async () => (await retainedTopics(here)).includes(playingTopic(livestreams[1])))
+    t.same(await retainedTopics(here), [playingTopic(livestreams[1])])
+  },
+)
 
 onEachStore('a ban outlives a restart', async (t, env) => {
   const first = await startTestHub(t, env)
