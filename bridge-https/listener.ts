@@ -254,7 +254,14 @@ function takeOtherRequests(
     // Behind an unfinished body, `socket` is none from Node 26 on. No function here may keep `request`.
     const { socket: connection } = request
     const bytes = Buffer.concat([head, roundRobin.leave(connection)])
-    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(connection))
+    const remoteAddress = addressOfRaw(request)
+    // For good: the connection carries nothing else from now on.
+    if (guard.carries(connection, remoteAddress)) {
+      door.upgrade(request, socket, bytes, remoteAddress, () => guard.release(connection))
+    } else {
+      socket.on('error', () => socket.destroy())
+      answerRaw(socket, 503, { request, remoteAddress })
+    }
   })
 }
 

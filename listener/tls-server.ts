@@ -63,6 +63,8 @@ interface Client {
   place: ConnectionPlace
   /** The client's handshake has succeeded, or has failed for a reason that was logged. */
   isJudged: boolean
+  /** The address of the client that a trusted proxy sends a request of now, or a WebSocket. */
+  carried: string | undefined
 }
 
 /**
@@ -104,7 +106,11 @@ export function guardServer(
 
   bans?.onBanned((ban) => {
     const isBanned = createBanned(ban)
-    for (const socket of open) if (isBanned(addressOf(socket))) socket.destroy()
+    const isOfBanned = (socket: Socket) => {
+      const carried = clients.get(endsOf(socket))?.carried
+      return isBanned(addressOf(socket)) || (carried !== undefined && isBanned(carried))
+    }
+    for (const socket of open) if (isOfBanned(socket)) socket.destroy()
   })
   const renew = () => server.setSecureContext(contextOf(parts))
   certificates.onChange(renew)
@@ -137,8 +143,9 @@ export function guardServer(
     addressOf,
 
     /**
-     * Counts the connection of a trusted proxy for the client whose request it carries. Returns a function that ends
-     * this. Undefined: the client has too many connections. Other connections count for their own address all the time.
+     * Counts the connection of a trusted proxy for the client whose request it carries: a ban of that client ends the
+     * connection. Returns a function that ends this. Undefined: the client is banned, or has too many connections. Other
+     * connections count for their own address all the time.
      */
     carries(socket: Peer, address: string): (() => void) | undefined {
       const client = clients.get(endsOf(socket))
@@ -147,7 +154,13 @@ export function guardServer(
         refused('banned', { remoteAddress: address })
         return undefined
       }
-      if (client.place.belongsTo(address)) return client.place.belongsToNobody
+      if (client.place.belongsTo(address)) {
+        client.carried = address
+        return () => {
+          client.carried = undefined
+          client.place.belongsToNobody()
+        }
+      }
       refused('max-connections-per-address', { remoteAddress: address })
       return undefined
     },
@@ -182,7 +195,7 @@ export function guardServer(
     if (bans?.hasAddress(address)) return refuse(socket, 'banned', { remoteAddress: address })
     if (!isTrustedProxy(address) && !place.belongsTo(address))
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
-    clients.set(ends, { address, place, isJudged: false })
+    clients.set(ends, { address, place, isJudged: false, carried: undefined })
     try {
       // A handshake costs nothing before its ClientHello. Many ClientHellos may arrive in one turn of the event loop:
       // `startHandshake` paces the handshakes.

@@ -82,17 +82,7 @@ t.test('a client cannot hide behind many header fields what its proxy adds', asy
 
 t.test('MQTT over WebSocket through a trusted proxy has the address of the client', async (t) => {
   const hub = await start(t, { HUB_LOGIN_FAILURES: '2', HUB_MAX_CONNECTIONS_PER_ADDRESS: '2' })
-  const ca = readFileSync(hub.caPath)
-  const open = async (headers: Record<string, string>, localAddress = proxy) => {
-    const options = { ca, headers, localAddress, servername: 'localhost' }
-    const socket = new WebSocket(`wss://127.0.0.1:${hub.httpsPort}/mqtt`, ['mqtt'], options)
-    t.teardown(() => socket.terminate())
-    return new Promise<WebSocket | number>((resolve, reject) => {
-      socket.once('open', () => resolve(socket))
-      socket.once('unexpected-response', (_request, { statusCode = 0 }) => resolve(statusCode))
-      socket.once('error', reject)
-    })
-  }
+  const open = (headers: Record<string, string>) => openWebSocket(t, hub, headers)
   // The connection has places for two of each client, and the proxy has as many clients as it likes.
   for (const client of ['192.0.2.1', '192.0.2.2', '192.0.2.3']) {
     for (let nth = 0; nth < 2; nth++) t.type(await open(by(client)), WebSocket)
@@ -114,6 +104,29 @@ t.test('MQTT over WebSocket through a trusted proxy has the address of the clien
   t.same(await inTurn(4, () => connack('192.0.2.4')), [4, 4, 3, 3])
   t.equal(await connack('192.0.2.5'), 4)
 })
+
+t.test(
+  'a ban ends the WebSockets and streams of a client behind a trusted proxy, and lets none begin',
+  async (t) => {
+    const hub = await start(t, { HUB_PUBLIC_PAGE: 'true' })
+    const [banned, other] = ['192.0.2.7', '192.0.2.8']
+    const openBoth = async (client: string) => {
+      const socket = await openWebSocket(t, hub, by(client))
+      if (typeof socket === 'number') throw new Error(`status ${socket}`)
+      const stream = await openStream(t, hub, '/stream', { headers: by(client), from: proxy })
+      await stream.until(() => stream.events.length > 0)
+      return { socket, stream }
+    }
+    const [ends, stays] = [await openBoth(banned), await openBoth(other)]
+    const ended = once(ends.socket, 'close')
+    await hub.ask('bans.add', { kind: 'address', value: `${banned}/32`, for: 3600, reason: 'a test' })
+    await ended
+    await ends.stream.until(ends.stream.hasEnded)
+    t.equal(await openWebSocket(t, hub, by(banned)), 503)
+    t.equal(stays.socket.readyState, WebSocket.OPEN)
+    t.notOk(stays.stream.hasEnded())
+  },
+)
 
 t.test(
   'requests count as connections of the clients behind a trusted proxy, while they are under way',
@@ -162,6 +175,18 @@ t.test(
     t.equal(await second.finish(), 400)
   },
 )
+
+/** Opens MQTT over WebSocket through the proxy. Resolves with the status of a refusal. */
+function openWebSocket(t: Test, hub: TestHub, headers: Record<string, string>): Promise<WebSocket | number> {
+  const options = { ca: readFileSync(hub.caPath), headers, localAddress: proxy, servername: 'localhost' }
+  const socket = new WebSocket(`wss://127.0.0.1:${hub.httpsPort}/mqtt`, ['mqtt'], options)
+  t.teardown(() => socket.terminate())
+  return new Promise((resolve, reject) => {
+    socket.once('open', () => resolve(socket))
+    socket.once('unexpected-response', (_request, { statusCode = 0 }) => resolve(statusCode))
+    socket.once('error', reject)
+  })
+}
 
 async function inTurn<T>(count: number, work: () => Promise<T>): Promise<T[]> {
   const results: T[] = []
