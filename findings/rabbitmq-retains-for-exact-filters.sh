@@ -10,8 +10,8 @@
 #   radio/urn:org:permanent-livestream:1/track/playing: A
 #   radio/#: nothing
 #   radio/+/track/playing: nothing, and live B
-# Hub: in a house whose broker is RabbitMQ a display with a wildcard shows nothing until the next title: docs/bridges.md, "RabbitMQ and
-#   NATS"
+# Hub: in a house whose broker is RabbitMQ a display with a wildcard shows nothing until the next title: docs/bridges.md, "RabbitMQ,
+#   NATS and ActiveMQ"
 # Source: RabbitMQ 3.10.8, deps/rabbitmq_mqtt: rabbit_mqtt_processor.erl, maybe_send_retained_message; rabbit_mqtt_frame.erl,
 #   protocol_name_approved. https://github.com/rabbitmq/rabbitmq-server/issues/8824 is about the filters
 set -euo pipefail
