@@ -80,6 +80,10 @@ export const rds = output({
       'Radiotext is neither UTF-8 nor Latin-1: `ä` is 0x91, `$` is 0xAB',
       'the bytes are those of set G0, one for each character',
     ],
+    [
+      'gr-rds 3.10 of GNU Radio takes radiotext for ISO 8859-2: it shows `Ń` for `Ä`, `Ť` for `$`, and none of `ä`, `é`, `ß` (`findings/gr-rds-reads-latin-2.sh`)',
+      'nothing: radios show the right letters',
+    ],
   ],
 })
 
