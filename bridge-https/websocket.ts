@@ -21,6 +21,8 @@ const usualMessageBytes = 1024 * 1024
 const readBytes = 16 * 1024
 /** Maximum number of frames of one message, and of reads for one frame. */
 const maxPieces = 1024
+/** Bytes around the content of a ping or pong of a client: its header and its mask. */
+const controlFrameBytes = 6
 /** Memory per piece (a frame, or one read) besides its content, bytes. */
 const pieceCostBytes = 256
 /**
@@ -42,7 +44,8 @@ export function createWebSocketDoor(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { accept, bounds, maxPacket, maxConnectPacket, answerRaw, log, metrics } = parts
+  const { accept, bounds, maxConnectPacket, answerRaw, log, metrics } = parts
+  const maxMessage = Math.max(usualMessageBytes, parts.maxPacket)
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -84,7 +87,7 @@ export function createWebSocketDoor(parts: {
       taken()
       addresses.set(socket, remoteAddress)
       server.handleUpgrade(request, socket, head, (websocket) => {
-        const stream = new WebSocketStream(websocket, Math.max(usualMessageBytes, maxPacket))
+        const stream = new WebSocketStream(websocket, maxMessage)
         boundMessages(socket, websocket, stream, remoteAddress)
         accept(stream, remoteAddress)
       })
@@ -112,24 +115,35 @@ export function createWebSocketDoor(parts: {
       beforeAnswer.free()
       afterwards.free()
     }
+    /** What has come since the last message, and how much of it is pings and pongs. */
     let bytes = 0
+    let ofControlFrames = 0
+    const begin = () => {
+      bytes = 0
+      ofControlFrames = 0
+      // Unread messages still count for the limit of all messages together.
+      if (stream.readableLength === 0) free()
+    }
     // Counts a chunk before the WebSocket reads the chunk. So a complete message resets the count after its last bytes
     // are counted.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer
       place.grow(chunk.length + pieceCostBytes)
-      if (!stream.isAnswered && bytes > maxConnectPacket + readBytes) {
-        end('protocol', `more than ${maxConnectPacket} bytes without a message before log-in`)
-      }
+      // Twice: a message has headers of frames, and pings may stand between its frames.
+      const most = stream.isAnswered ? 2 * maxMessage : maxConnectPacket
+      if (bytes > most + readBytes) end('protocol', `more than ${most} bytes without a message`)
     })
     // A frame that is not allowed, or announces too much.
     websocket.on('error', ({ message }) => end('protocol', message))
-    websocket.on('message', () => {
-      bytes = 0
-      // Unread messages still count for the limit of all messages together.
-      if (stream.readableLength === 0) free()
-    })
+    websocket.on('message', begin)
+    const passed = (content: Buffer) => {
+      ofControlFrames += controlFrameBytes + content.length
+      // Then no message is incomplete. Before the log-in nobody has a reason to ping for long.
+      if (stream.isAnswered && ofControlFrames >= bytes) begin()
+    }
+    websocket.on('ping', passed)
+    websocket.on('pong', passed)
     stream.onRead = free
     socket.once('close', free)
   }

@@ -1,33 +1,23 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { generate } from 'mqtt-packet'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { institutions } from '../../events.ts'
+import { institutions, playing, station } from '../../events.ts'
 import { connectPacket } from '../../raw-client.ts'
-import { startTestHub } from '../../start-hub.ts'
+import { type Issued, startTestHub, type TestHub } from '../../start-hub.ts'
 
 const [own = ''] = institutions
 
 t.test('messages that nobody reads are bounded in bytes, over all WebSockets', async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '1' })
-  const { username, password } = await hub.publisher([own])
-  const ca = readFileSync(hub.caPath)
+  const login = await hub.publisher([own])
   const packet = { cmd: 'publish', topic: `inbox/${own}`, qos: 0, dup: false, retain: false } as const
   const waits = generate({ ...packet, payload: '{}' })
   const large = generate({ ...packet, payload: Buffer.alloc(400_000) })
   const behind = Buffer.concat([large, large])
   const clients = await Promise.all(
-    Array.from({ length: 120 }, async (_, index) => {
-      const client = new WebSocket(`wss://localhost:${hub.httpsPort}/mqtt`, ['mqtt'], { ca })
-      t.teardown(() => client.terminate())
-      client.on('error', () => {})
-      await new Promise((resolve) => client.once('open', resolve))
-      client.send(
-        generate(connectPacket({ clientId: `studio ${index}`, username, password: Buffer.from(password) })),
-      )
-      await new Promise((resolve) => client.once('message', resolve))
-      return client
-    }),
+    Array.from({ length: 120 }, (_, index) => logIn(t, hub, login, `studio ${index}`)),
   )
   for (const client of clients) client.send(waits)
   // One after the other, so that few messages are in the network at once.
@@ -37,3 +27,60 @@ t.test('messages that nobody reads are bounded in bytes, over all WebSockets', a
   const { length: left } = open()
   t.ok(left >= 60, `${left} of 120 wait on`)
 })
+
+t.test('pings and pongs of one client end no message of another', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([own])
+  const [flood, studio] = [await logIn(t, hub, login, 'flood'), await logIn(t, hub, login, 'studio')]
+  const publish = generate({
+    ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, dup: false, retain: false },
+    payload: JSON.stringify(playing(station(), { title: 'x'.repeat(100_000) })),
+  })
+  studio.send(publish.subarray(0, 50_000), { fin: false })
+  const ended = once(studio, 'close')
+  const isOpen = ({ readyState }: WebSocket) => readyState === WebSocket.OPEN
+  // More than all incomplete messages together may have.
+  for (let sent = 0; sent < 70 * mebibyte && isOpen(flood) && isOpen(studio); sent += 2_000 * 131) {
+    for (let nth = 1; nth < 2_000; nth++) flood.pong(Buffer.alloc(125))
+    await new Promise((resolve) => flood.pong(Buffer.alloc(125), undefined, resolve))
+  }
+  const answer = once(studio, 'message')
+  studio.send(publish.subarray(50_000), { fin: true })
+  const [answered] = await Promise.race([answer, ended])
+  t.match(answered, Buffer.of(0x40, 2, 0, 1), 'PUBACK')
+})
+
+t.test('a client that sends nothing but pings stays', async (t) => {
+  const hub = await startTestHub(t)
+  const player = await logIn(t, hub, await hub.subscriber('radio/#'), 'player')
+  let pongs = 0
+  player.on('pong', () => pongs++)
+  // Twice the largest message, and more, in bytes.
+  for (let pings = 0; pings < 20_000; pings += 50) {
+    for (let nth = 0; nth < 50; nth++) player.ping(Buffer.alloc(125))
+    while (pongs < pings + 50) await once(player, 'pong')
+  }
+  t.equal(pongs, 20_000)
+  const answer = once(player, 'message')
+  player.send(generate({ cmd: 'pingreq' }))
+  t.match(await answer, [Buffer.of(0xd0, 0)])
+})
+
+const mebibyte = 1024 * 1024
+
+/** Connects a client over WebSocket. */
+async function logIn(
+  t: Test,
+  hub: TestHub,
+  { username, password }: Issued,
+  clientId: string,
+): Promise<WebSocket> {
+  const ca = readFileSync(hub.caPath)
+  const client = new WebSocket(`wss://localhost:${hub.httpsPort}/mqtt`, ['mqtt'], { ca })
+  t.teardown(() => client.terminate())
+  client.on('error', () => {})
+  await once(client, 'open')
+  client.send(generate(connectPacket({ clientId, username, password: Buffer.from(password) })))
+  await once(client, 'message')
+  return client
+}
