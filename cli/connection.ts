@@ -13,7 +13,10 @@ export interface CallFailure {
 /** What became of a command. */
 export type CallResult = { result: unknown } | { error: CallFailure }
 
-/** Longest wait for the first or the next bytes of an answer, milliseconds. Only a refresh of the feed takes long. */
+/**
+ * Longest wait for an answer, milliseconds, and for its next bytes where they must keep coming. Only a refresh of the feed takes
+ * long.
+ */
 const timeoutMs = 60_000
 
 /** Sends a command over the admin socket. Returns the result, or why there is none. */
@@ -31,14 +34,18 @@ export async function call(
   }
 }
 
-/** Sends a command whose answer comes line by line. Resolves with the reason why the lines ended. */
+/**
+ * Sends a command whose answer comes line by line. Resolves with the reason why the lines ended. The first line may take any
+ * time, the beginning of the answer only `patienceMs`.
+ */
 export async function readLines(
   socketPath: string,
   command: string,
   { args, who, print }: { args: Record<string, unknown>; who: string; print: (value: unknown) => void },
+  patienceMs = timeoutMs,
 ): Promise<CallFailure> {
   try {
-    const response = await ask(socketPath, command, { args, who })
+    const response = await ask(socketPath, command, { args, who }, { patienceMs })
     for await (const line of createInterface({ input: response })) {
       const value: unknown = JSON.parse(line)
       if (response.statusCode === 200) print(value)
@@ -56,10 +63,11 @@ export async function openLines(
   command: string,
   who: string,
   signal: AbortSignal,
+  patienceMs = timeoutMs,
 ): Promise<{ stream: IncomingMessage; close: () => void } | { error: CallFailure }> {
   try {
-    const stream = await ask(socketPath, command, { args: {}, who }, signal)
-    stream.setTimeout(timeoutMs, () => stream.destroy(tooLate()))
+    const stream = await ask(socketPath, command, { args: {}, who }, { patienceMs, signal })
+    stream.setTimeout(patienceMs, () => stream.destroy(tooLate(patienceMs)))
     if (stream.statusCode === 200) return { stream, close: () => void stream.destroy() }
     return { error: failureOf(JSON.parse(await text(stream))) }
   } catch (error) {
@@ -67,18 +75,23 @@ export async function openLines(
   }
 }
 
+/** Resolves when the answer begins. */
 function ask(
   socketPath: string,
   command: string,
   call: object,
-  signal?: AbortSignal,
+  { patienceMs, signal }: { patienceMs: number; signal?: AbortSignal },
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const headers = { 'content-type': 'application/json' }
     const sending = request(
       { socketPath, path: `/${command}`, method: 'POST', headers, agent: false, ...(signal && { signal }) },
-      resolve,
+      (response) => {
+        sending.setTimeout(0)
+        resolve(response)
+      },
     )
+    sending.setTimeout(patienceMs, () => sending.destroy(tooLate(patienceMs)))
     sending.on('error', reject)
     sending.end(JSON.stringify(call))
   })
@@ -111,14 +124,14 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
       })
       response.on('error', (error) => reject(new Unanswered(error.message)))
     })
-    sending.setTimeout(timeoutMs, () => sending.destroy(tooLate()))
+    sending.setTimeout(timeoutMs, () => sending.destroy(tooLate(timeoutMs)))
     sending.on('error', (error) => reject(sending.writableFinished ? new Unanswered(error.message) : error))
     sending.end(body)
   })
 }
 
-function tooLate(): Error {
-  return new Error(`no answer within ${timeoutMs / 1000} s`)
+function tooLate(patienceMs: number): Error {
+  return new Error(`no answer within ${patienceMs / 1000} s`)
 }
 
 /** The whole request was sent: the node may have carried it out. */
