@@ -33,9 +33,9 @@ const path = '/auth/session'
 /** Pause before a page tries again to continue a log-in, seconds. */
 const resumeSeconds = 2
 
-// Somebody has logged out in another tab, or while the browser kept this page for its Back button.
-addEventListener('storage', followLogOut)
-addEventListener('pageshow', followLogOut)
+// Somebody has logged in or out in another tab, or while the browser kept this page for its Back button.
+addEventListener('storage', followOtherTabs)
+addEventListener('pageshow', followOtherTabs)
 
 /** Continues the log-in of an earlier visit, if there is one. */
 export async function resume(): Promise<void> {
@@ -144,8 +144,9 @@ function begin({ status, body }: HubAnswer): boolean {
   return true
 }
 
-function followLogOut(): void {
+function followOtherTabs(): void {
   if (user.value && !isMarked()) forget()
+  if (user.value === null && mustLogIn.value && isMarked()) void renew()
 }
 
 function forget(): void {

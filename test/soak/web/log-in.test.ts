@@ -71,3 +71,25 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
   await page.getByRole('heading', { name: 'Log in' }).waitFor()
   t.equal((await page.context().cookies()).length, 0)
 })
+
+t.test('a tab that asks to log in follows a log-in in another tab', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { email } = await addUser(hub, await openApi(t, hub), own, { permissions: ['operate'] })
+  const { page, problems } = await browser.open(t, hub, '/console')
+  await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  const elsewhere = await page.context().newPage()
+  await elsewhere.goto(page.url())
+  await logIn(elsewhere, email)
+  await page.getByLabel(`Logged in as ${email}`).waitFor()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+
+  await elsewhere.getByLabel(`Logged in as ${email}`).click()
+  await elsewhere.getByRole('button', { name: 'Log out' }).click()
+  await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  await logIn(elsewhere, email)
+  await page.getByLabel(`Logged in as ${email}`).waitFor()
+  t.ok(
+    problems.every((problem) => /40[13]/.test(problem)),
+    'the browser names refused requests, and nothing else',
+  )
+})
