@@ -9,12 +9,14 @@ export interface LinkPage {
   button: string
   /** What the person reads when the request has succeeded. */
   done: string
+  /** Where the person may go then. */
+  next?: { href: string; text: string }
   /** What the person reads if the link has no token. */
   incomplete: string
 }
 
 /** Answers with a page. What it is about happens when somebody presses the button: programs look at links in mails. */
-export function linkPage({ title, script, content, button, done, incomplete }: LinkPage): Answer {
+export function linkPage({ title, script, content, button, done, next, incomplete }: LinkPage): Answer {
   const body = `<!doctype html>
 <html lang="en">
   <head>
@@ -31,7 +33,7 @@ export function linkPage({ title, script, content, button, done, incomplete }: L
         ${content}
         <p><button>${button}</button></p>
       </form>
-      <p role="status"></p>
+      <p role="status"></p>${next ? `\n      <p id="next" hidden><a href="${next.href}">${next.text}</a></p>` : ''}
     </main>
   </body>
 </html>
@@ -46,6 +48,7 @@ export function linkScript(): Answer {
 
 const script = `const form = document.querySelector('form')
 const status = document.querySelector('[role=status]')
+const next = document.querySelector('#next')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')
 if (!token) {
   form.hidden = true
@@ -63,6 +66,7 @@ form.addEventListener('submit', async (event) => {
     })
     const answer = await response.json()
     form.hidden = response.ok
+    if (next) next.hidden = !response.ok
     const [error] = answer.errors ?? []
     status.textContent = response.ok ? form.dataset.done : (error ?? answer).message
   } catch {

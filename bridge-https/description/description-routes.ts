@@ -88,6 +88,7 @@ const resetPage = {
         </p>`,
   button: 'Set password',
   done: 'Your password is set. You can log in now.',
+  next: { href: '/console', text: 'To the console' },
   incomplete: 'Ask for a new one.',
 }
 

@@ -7,7 +7,7 @@ import { writeConfig } from '../../bridge-https/users/write-config.ts'
 import { institutions } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
-import { createBrowser, skip } from '../../web/browser.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
@@ -238,9 +238,12 @@ t.test('a person chooses a password on the page behind the link', { skip }, asyn
   const { email, resetToken } = await hub.ask<{ email: string; resetToken: string }>('users.add', asked)
   const { page, problems } = await browser.open(t, hub, `/auth/reset#token=${resetToken}`)
   await page.getByLabel('New password').fill(password)
+  t.notOk(await page.getByRole('link').isVisible(), 'first the password')
   await page.getByRole('button', { name: 'Set password' }).click()
   await page.getByText('Your password is set. You can log in now.').waitFor()
   t.equal((await api.call('POST', '/auth/login', { body: { email, password } })).status, 200)
+  await page.getByRole('link', { name: 'To the console' }).click()
+  await logIn(page, email)
   await page.goto(`https://localhost:${hub.httpsPort}/auth/reset`)
   await page.getByText('This link is not complete. Ask for a new one.').waitFor()
   t.same(problems, [])
