@@ -6,8 +6,9 @@ import type { Test } from 'tap'
 export async function listen(
   t: Pick<Test, 'teardown'>,
   server: Server & { closeAllConnections?(): void },
+  host = '127.0.0.1',
 ): Promise<number> {
-  server.listen(0, '127.0.0.1')
+  server.listen(0, host)
   await once(server, 'listening')
   t.teardown(() => {
     server.close()

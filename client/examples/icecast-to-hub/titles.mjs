@@ -1,4 +1,4 @@
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 
 /** Longest answer head, bytes. */
@@ -15,7 +15,9 @@ export function readTitles(url, onTitle) {
   const { protocol, hostname, port, pathname, search, host } = new URL(url)
   const isSecure = protocol === 'https:'
   const to = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port) || (isSecure ? 443 : 80) }
-  const socket = isSecure ? connectSecurely({ ...to, servername: hostname }) : connect(to)
+  // An address is no server name (RFC 6066 §3). Without one, Node compares the certificate with the host.
+  const servername = isIP(to.host) ? '' : to.host
+  const socket = isSecure ? connectSecurely({ ...to, servername }) : connect(to)
   return new Promise((resolve, reject) => {
     let head = Buffer.alloc(0)
     let read

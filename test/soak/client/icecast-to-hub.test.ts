@@ -1,17 +1,23 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFile } from 'node:fs/promises'
+import { copyFile, readFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { createServer as createTlsServer } from 'node:tls'
+import { promisify } from 'node:util'
 import t from 'tap'
+import { shareCertificates } from '../../certificates.ts'
 import { connect } from '../../clients.ts'
 import { startProgram } from '../../documentation.ts'
 import { serviceOf, station } from '../../events.ts'
 import { startIcecast, withoutIcecast } from '../../icecast-server.ts'
+import { listen } from '../../listen.ts'
 import { projectFile } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { folderWithClient } from './client-folder.ts'
 
+const run = promisify(execFile)
 const livestream = station(0, 0)
 const institution = livestream.institution.id
 const example = 'client/examples/icecast-to-hub'
@@ -116,4 +122,32 @@ t.test('the reader of titles takes old servers, and says what is wrong with othe
     message: /the stream has no titles/,
   })
   await t.rejects(serve('x'.repeat(20_000)), { message: 'the answer has no end' })
+})
+
+t.test('the reader of titles reads over https, by name and by address', async (t) => {
+  const certs = t.testdir()
+  await shareCertificates(certs)
+  const secured = {
+    cert: await readFile(join(certs, 'server.pem')),
+    key: await readFile(join(certs, 'server-key.pem')),
+  }
+  const program = `import { readTitles, titleOf } from ${JSON.stringify(projectFile(`${example}/titles.mjs`))}
+    await readTitles(process.argv[1], (block) => console.log(titleOf(block)))`
+  for (const host of ['localhost', '127.0.0.1', '[::1]']) {
+    const server = createTlsServer(secured, (socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () =>
+        socket.end("ICY 200 OK\r\nicy-metaint:1\r\n\r\nx\u0002StreamTitle='Ebbe und Flut';\0\0\0\0"),
+      )
+    })
+    const port = await listen(t, server, host === '[::1]' ? '::1' : '127.0.0.1')
+    const { stdout } = await run(
+      process.execPath,
+      ['--input-type=module', '-e', program, `https://${host}:${port}/x`],
+      {
+        env: { NODE_EXTRA_CA_CERTS: join(certs, 'ca.pem') },
+      },
+    )
+    t.equal(stdout, 'Ebbe und Flut\n', host)
+  }
 })
