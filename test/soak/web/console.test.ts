@@ -334,6 +334,27 @@ t.test('what the tail left out is said', { skip }, async (t) => {
   await page.getByText('The tail is paused.').waitFor()
 })
 
+t.test('what was only tried out counts neither as an event nor as refused', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const event = playing(station())
+  const unknown = [{ ...serviceOf(station()), externalId: 'crid://nobody.example/1' }]
+  const tried = { institution: own, payload: btoa(JSON.stringify({ ...event, services: unknown })) }
+  t.match(await hub.ask('check', tried), { outcome: 'blocked' })
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  for (const sent of [event, { ...event, title: 7 }]) await publisher.publish(sent)
+  const { page } = await openConsole(t, hub, browser)
+  await page.getByText('since the start 2, 1 not published').waitFor()
+})
+
+t.test('a cell with several values keeps them apart', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const added = { role: 'publisher', label: 'data', institutions: [own], classes: ['data'] }
+  await hub.ask('credentials.add', added)
+  const { page } = await openConsole(t, hub, browser, '/console/credentials')
+  const { title } = station().institution
+  await page.getByRole('cell', { name: `${title} · data` }).waitFor()
+})
+
 t.test('of thousands of rows some are in the page, and the filter finds the others', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page } = await openConsole(t, hub, browser, '/console/webhooks')

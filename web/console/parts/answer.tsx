@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { isRecord } from '../../../client/kind.ts'
 import type { ShownColumn } from '../../../operations/in-console.ts'
 import type { Schema } from '../commands.ts'
@@ -139,14 +139,16 @@ export function Cell(props: {
   return (
     <>
       {given.length === 0 && <None />}
-      {given.map((field) => (
-        <Value
-          key={field}
-          of={valueAt(row, field)}
-          field={field.replace(/^.*\./, '')}
-          schema={schemaAt(schema, field)}
-          isWhole={isWhole}
-        />
+      {given.map((field, nth) => (
+        <Fragment key={field}>
+          {nth > 0 && ' · '}
+          <Value
+            of={valueAt(row, field)}
+            field={field.replace(/^.*\./, '')}
+            schema={schemaAt(schema, field)}
+            isWhole={isWhole}
+          />
+        </Fragment>
       ))}
       {sentences(
         fields.filter((field) => field.includes('{')),

@@ -15,6 +15,7 @@ const trendEveryMs = 10_000
 const trendSeconds = 3_600
 /** Number of events whose times the node keeps to compute its percentiles. */
 const budgetWindow = 4_096
+/** What became of events. Dry runs and events that only made a topic are counted apart: nobody published or was refused. */
 const outcomes = [
   ['published', 'Published', '--good'],
   ['blocked', 'Blocked', '--warn'],
@@ -92,9 +93,9 @@ function Tiles({
       </Tile>
       <Tile title="Events" value={published === undefined ? '–' : rate(published)} unit="published/s">
         {refused > 0 && `${rate(refused)}/s refused · `}
-        since the start {count(eventsOf(status))},{' '}
+        since the start {count(eventsOf(status, outcomes))},{' '}
         <a href="/console/trace?outcome=refused">
-          {count(eventsOf(status) - eventsOf(status, 'published'))} not published
+          {count(eventsOf(status, outcomes.slice(1)))} not published
         </a>
       </Tile>
       <Tile title="Deliveries" value={deliveries === undefined ? '–' : rate(deliveries)} unit="written/s">
@@ -185,7 +186,7 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
   const times = samples.map(({ at }) => Date.parse(at) / 1000)
   const ratesOf = (of: (sample: TrendSample) => number) =>
     samples.map((sample) => perSecond(sample, of(sample)) ?? 0)
-  const events = ratesOf(({ events }) => Object.values(events).reduce((sum, one) => sum + one, 0))
+  const events = ratesOf(({ events }) => outcomes.reduce((sum, [outcome]) => sum + (events[outcome] ?? 0), 0))
   const deliveries = ratesOf((sample) => sample.deliveries)
   const worst = Math.max(0, ...samples.map(({ p99 }) => p99 ?? 0))
   const span = durationOf(samples.reduce((sum, { seconds }) => sum + seconds, 0))
@@ -239,9 +240,6 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
   )
 }
 
-function eventsOf({ counters }: Status, outcome?: string): number {
-  const name = outcome === undefined ? 'hub_events_total' : `hub_events_total{outcome=${outcome}}`
-  return Object.entries(counters)
-    .filter(([counter]) => counter.startsWith(name))
-    .reduce((sum, [, value]) => sum + value, 0)
+function eventsOf({ counters }: Status, of: readonly (typeof outcomes)[number][]): number {
+  return of.reduce((sum, [outcome]) => sum + (counters[`hub_events_total{outcome=${outcome}}`] ?? 0), 0)
 }
