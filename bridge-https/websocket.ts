@@ -12,6 +12,9 @@ import type { RawAnswer } from './raw-answer.ts'
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
+/** The code of a connection that ended without a frame that closes it (RFC 6455 §7.4.1). */
+const closedWithoutClose = 1006
+
 /**
  * A WebSocket message may have this size even if `maxPacket` is smaller. One message may hold several MQTT packets.
  * Before log-in, `maxConnectPacket` limits the message as well.
@@ -145,7 +148,8 @@ export function createWebSocketDoor(parts: {
     websocket.on('ping', passed)
     websocket.on('pong', passed)
     stream.onRead = free
-    socket.once('close', free)
+    // Not with the socket: the broker may read messages after that.
+    stream.once('close', free)
   }
 
   function noPlace(socket: Duplex, remoteAddress: string): ErrorStatus | undefined {
@@ -186,9 +190,10 @@ class WebSocketStream extends Duplex {
       if (!isBinary || !Buffer.isBuffer(data)) return void this.destroy()
       if (!this.push(data)) websocket.pause()
     })
-    websocket.on('close', () => {
+    websocket.on('close', (code) => {
       this.push(null)
-      this.destroy()
+      // After a proper close the broker first takes all packets, DISCONNECT too, as over TCP.
+      if (code === closedWithoutClose) this.destroy()
     })
   }
 
@@ -199,7 +204,7 @@ class WebSocketStream extends Duplex {
 
   override _write(chunk: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
     this.#answer()
-    this.#websocket.send(chunk, done)
+    this.#send(chunk, done)
   }
 
   /** Chunks that are written together become one message, or more: clients bound its size. It may end within a packet. */
@@ -210,9 +215,15 @@ class WebSocketStream extends Duplex {
     this.#answer()
     let rest = Buffer.concat(chunks.map(({ chunk }) => chunk))
     for (; rest.length > usualMessageBytes; rest = rest.subarray(usualMessageBytes)) {
-      this.#websocket.send(rest.subarray(0, usualMessageBytes))
+      this.#send(rest.subarray(0, usualMessageBytes))
     }
-    this.#websocket.send(rest, done)
+    this.#send(rest, done)
+  }
+
+  #send(bytes: Buffer, done?: (error?: Error | null) => void): void {
+    // The client has closed, and the broker still takes its packets: nobody reads the answers.
+    if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.send(bytes, done)
+    else done?.()
   }
 
   /** Notes that the broker answers. From now on a message may be larger. */

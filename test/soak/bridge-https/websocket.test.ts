@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { institutions, playing, station } from '../../events.ts'
+import { control, institutions, playing, station } from '../../events.ts'
 import { connectPacket } from '../../raw-client.ts'
 import { type Issued, startTestHub, type TestHub } from '../../start-hub.ts'
 
@@ -66,6 +66,31 @@ t.test('a client that sends nothing but pings stays', async (t) => {
   t.match(await answer, [Buffer.of(0xd0, 0)])
 })
 
+t.test('packets before DISCONNECT and the close of a WebSocket count, and there is no will', async (t) => {
+  const rate = 5
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: `${rate}` })
+  const login = await hub.publisher([own])
+  const publishOf = (name: string) => ({
+    topic: `inbox/${own}`,
+    qos: 1 as const,
+    retain: false,
+    payload: Buffer.from(JSON.stringify(control(station(), { name }))),
+  })
+  const studio = await logIn(t, hub, login, 'studio', { will: publishOf('will') })
+  // A burst of twice the rate need not wait.
+  const names = Array.from({ length: 3 * rate }, (_, index) => `event ${index}`)
+  const publishes = names.map((name, index) =>
+    generate({ cmd: 'publish', messageId: index + 1, dup: false, ...publishOf(name) }),
+  )
+  studio.send(Buffer.concat([...publishes, generate({ cmd: 'disconnect' })]))
+  studio.close(1000)
+  await hub.until(async () => hub.lines.some(({ msg }) => msg === 'client disconnected'))
+  const { events } = await hub.ask<{ events: { name: string }[] }>('events.list', {
+    livestream: station().id,
+  })
+  t.same(events.map(({ name }) => name).reverse(), names)
+})
+
 const mebibyte = 1024 * 1024
 
 /** Connects a client over WebSocket. */
@@ -74,13 +99,14 @@ async function logIn(
   hub: TestHub,
   { username, password }: Issued,
   clientId: string,
+  fields: { will?: object } = {},
 ): Promise<WebSocket> {
   const ca = readFileSync(hub.caPath)
   const client = new WebSocket(`wss://localhost:${hub.httpsPort}/mqtt`, ['mqtt'], { ca })
   t.teardown(() => client.terminate())
   client.on('error', () => {})
   await once(client, 'open')
-  client.send(generate(connectPacket({ clientId, username, password: Buffer.from(password) })))
+  client.send(generate(connectPacket({ clientId, username, password: Buffer.from(password), ...fields })))
   await once(client, 'message')
   return client
 }
