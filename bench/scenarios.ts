@@ -20,7 +20,6 @@ import { slowDisk } from './scenarios/slow-disk.ts'
 import { start } from './scenarios/start.ts'
 import { streams } from './scenarios/streams.ts'
 import { targets } from './scenarios/targets.ts'
-import { week } from './scenarios/week.ts'
 import { workers } from './scenarios/workers.ts'
 
 /** The scenarios by their names in `npm run bench -- NAME …`. Without a name, all run. */
@@ -42,7 +41,6 @@ export const scenarios: Record<string, Scenario> = {
   'slow-disk': slowDisk,
   sessions,
   start,
-  week,
   pages,
   streams,
   attacks,

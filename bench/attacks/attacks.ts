@@ -11,29 +11,7 @@ import {
 import { changingFeed } from './changing-feed.ts'
 import { eventsInChunks, loginInChunks } from './chunked-body.ts'
 import { emptyServices, numbersAsIds, unknownProperties } from './expensive-events.ts'
-import { halfHandshakes, handshakes, largeWills, wrongPasswords } from './floods/connection.ts'
-import {
-  deniedPublishFlood,
-  deniedSubscribeFlood,
-  emptyPublishFlood,
-  manyFiltersFlood,
-  pingFlood,
-  pubackFlood,
-  pubrelFlood,
-  subscribeFlood,
-  unsubscribeFlood,
-} from './floods/packets.ts'
-import {
-  asyncapiReads,
-  expectations,
-  livestreamReads,
-  manyHeaders,
-  metricsReads,
-  openapiReads,
-  unknownReads,
-  wrongLogins,
-} from './floods/requests.ts'
-import { emptyFragments, emptyMessages, websocketPings } from './floods/websocket.ts'
+import { livestreamReads, metricsReads, openapiReads } from './flood-requests.ts'
 import { prepareHistoryReads } from './history-reads.ts'
 import { largeWebsocketMessages } from './large-websocket-messages.ts'
 import { manyLivestreams } from './many-livestreams.ts'
@@ -87,8 +65,8 @@ function outputsThatAre(answers: readonly Answer[], manners: readonly TcpManner[
   return { ...badOutputs(answers, manners), force: one, pushes: 'output', files: outputFiles }
 }
 
-/** Attacks that brought a hub down, or slowed it down. By default the scenario measures these. */
-const table = {
+/** Attacks that brought a hub down, or slowed it down, by their names in `--only`. */
+export const attacks = {
   'events-in-chunks': { attack: eventsInChunks, force: { connections: 40, addresses: 20 } },
   'login-in-chunks': { attack: loginInChunks, force: { connections: 20, addresses: 20 } },
   'pipelined-gets': { attack: pipelinedGets, force: { connections: 5, addresses: 5 } },
@@ -150,34 +128,5 @@ const table = {
     p99: 150,
   },
 } satisfies Record<string, Plan>
-
-/** More attacks, with many small pieces such as packets. With `--floods 1` the scenario measures these too. */
-const floods = {
-  'ping-flood': { attack: pingFlood, force: { connections: 10, addresses: 10 } },
-  'pubrel-flood': { attack: pubrelFlood, force: { connections: 10, addresses: 10 } },
-  'puback-flood': { attack: pubackFlood, force: { connections: 10, addresses: 10 } },
-  'subscribe-flood': { attack: subscribeFlood, force: { connections: 10, addresses: 10 } },
-  'denied-subscribes': { attack: deniedSubscribeFlood, force: { connections: 10, addresses: 10 } },
-  'many-filters': { attack: manyFiltersFlood, force: { connections: 10, addresses: 10 } },
-  'unsubscribe-flood': { attack: unsubscribeFlood, force: { connections: 10, addresses: 10 } },
-  'denied-publishes': { attack: deniedPublishFlood, force: { connections: 10, addresses: 10 } },
-  'empty-publishes': { attack: emptyPublishFlood, force: { connections: 10, addresses: 10 } },
-  'wrong-passwords': { attack: wrongPasswords, force: { connections: 40, addresses: 20 } },
-  handshakes: { attack: handshakes, force: { connections: 40, addresses: 20 } },
-  'half-handshakes': { attack: halfHandshakes, force: { connections: 200, addresses: 20 } },
-  'large-wills': { attack: largeWills, force: { connections: 10, addresses: 10 } },
-  'asyncapi-reads': { attack: asyncapiReads, force: { connections: 20, addresses: 20 } },
-  'unknown-reads': { attack: unknownReads, force: { connections: 20, addresses: 20 } },
-  'many-headers': { attack: manyHeaders, force: { connections: 20, addresses: 20 } },
-  expectations: { attack: expectations, force: { connections: 20, addresses: 20 } },
-  'wrong-logins': { attack: wrongLogins, force: { connections: 20, addresses: 20 } },
-  'websocket-pings': { attack: websocketPings, force: { connections: 10, addresses: 10 } },
-  'empty-messages': { attack: emptyMessages, force: { connections: 10, addresses: 10 } },
-  'empty-fragments': { attack: emptyFragments, force: { connections: 10, addresses: 10 } },
-} satisfies Record<string, Plan>
-
-/** The attacks by their names in `--only`. */
-export const attacks = { ...table, ...floods }
-export const isInTable = (name: AttackName): boolean => Object.hasOwn(table, name)
 
 export type AttackName = keyof typeof attacks

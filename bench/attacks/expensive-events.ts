@@ -1,6 +1,6 @@
 import { playing } from '../../test/events.ts'
 import type { Attack, Target } from './attack.ts'
-import { floodEvents } from './floods/events.ts'
+import { floodEvents } from './flood-events.ts'
 
 /** Size of each event, bytes: just below the largest payload that a node takes. */
 const payloadBytes = 400_000

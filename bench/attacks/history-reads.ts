@@ -2,7 +2,7 @@ import { playing } from '../../test/events.ts'
 import { openLightClient } from '../load/light-client.ts'
 import { publishPacket } from '../load/packets.ts'
 import type { Attack, Target } from './attack.ts'
-import { floodRequests } from './floods/requests.ts'
+import { floodRequests } from './flood-requests.ts'
 
 /** Number of events of the livestream: what the default of HUB_HISTORY keeps. */
 const kept = 100

@@ -1,6 +1,6 @@
 import { playing, serviceOf } from '../../test/events.ts'
 import type { Attack } from './attack.ts'
-import { floodEvents } from './floods/events.ts'
+import { floodEvents } from './flood-events.ts'
 
 /** The maximum number of livestreams in an event, and a larger number. */
 const counts = [200, 205]

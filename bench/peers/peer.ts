@@ -41,12 +41,6 @@ export interface Redis {
   counters(): Promise<{ commands: number; bytes: number }>
   /** Sends one command. */
   ask(command: string, ...args: string[]): Promise<unknown>
-  /** Directory of the files of Redis. */
-  directory: string
-  /** Memory that Redis uses, bytes. */
-  memory(): Promise<number>
-  /** Makes Redis rewrite its append-only file. The file then holds only the present data. */
-  rewrite(): Promise<void>
   stop(): Promise<void>
 }
 

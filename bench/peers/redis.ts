@@ -1,14 +1,11 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as delay } from 'node:timers/promises'
 import { freePort } from '../../test/free-port.ts'
 import type { Build, NodeStart } from '../node.ts'
 import type { Ground } from './ground.ts'
 import { startHubPeer } from './hub.ts'
 import { startServer } from './installed.ts'
 import type { Peer, Redis } from './peer.ts'
-
-const lookEveryMs = 100
 
 /** Starts a Redis that writes to its disk before it answers, as `docs/deployment.md` requires. */
 export async function startRedis(ground: Ground): Promise<Redis | undefined> {
@@ -34,7 +31,6 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   return {
     pid: server.pid,
     port,
-    directory,
     env: { HUB_REDIS_URL: `redis://127.0.0.1:${port}`, HUB_PUBLIC_URL: 'https://bench.example' },
     usage: server.usage,
     ask: (command, ...args) => client.call(command, ...args),
@@ -43,13 +39,6 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
       const commands = [...calls].filter(([, name]) => name !== 'info')
       const bytes = Number(await info('stats', 'total_net_input_bytes'))
       return { commands: commands.reduce((sum, [, , count]) => sum + Number(count), 0), bytes }
-    },
-    memory: async () => Number(await info('memory', 'used_memory')),
-    async rewrite() {
-      const isRewriting = async () => (await info('persistence', 'aof_rewrite_in_progress')) !== '0'
-      while (await isRewriting()) await delay(lookEveryMs)
-      await client.bgrewriteaof()
-      while (await isRewriting()) await delay(lookEveryMs)
     },
     async stop(): Promise<void> {
       client.disconnect()

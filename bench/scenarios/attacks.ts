@@ -1,5 +1,5 @@
 import { budgetMs } from '../../telemetry/latency.ts'
-import { type AttackName, isInTable, type Plan, attacks as plans } from '../attacks/attacks.ts'
+import { type AttackName, type Plan, attacks as plans } from '../attacks/attacks.ts'
 import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 
@@ -24,8 +24,7 @@ export const attacks: Scenario = {
     'Every attack meets a fresh node on the embedded store, with the limits it has unless told otherwise. ' +
     'Attacker and pair are processes of their own on one half of the cores, the node has the other half. Memory is the ' +
     'resident memory of the node, what it kept is without garbage. --memory 1024 bounds it: with a cgroup where systemd ' +
-    'makes one, else the node has the heap of such a cgroup and its resident memory is watched. --floods 1 adds floods ' +
-    'of small packets, requests, handshakes and log-ins.',
+    'makes one, else the node has the heap of such a cgroup and its resident memory is watched.',
   options: {
     runs: [3],
     tries: [3],
@@ -35,7 +34,6 @@ export const attacks: Scenario = {
     connections: [0],
     addresses: [0],
     memory: [0],
-    floods: [0],
   },
   parts: Object.fromEntries(Object.keys(plans).map((name) => [name, ''])),
   figures: {
@@ -59,8 +57,7 @@ export const attacks: Scenario = {
 
   async measure(options, _peers, say, only) {
     const samples: Sample[] = []
-    const usual = (Object.keys(plans) as AttackName[]).filter((name) => isInTable(name) || hasFloods(options))
-    const names = only.length > 0 ? (only as AttackName[]) : usual
+    const names = (only.length > 0 ? only : Object.keys(plans)) as AttackName[]
     for (let run = 1; run <= single(options, 'runs'); run++) {
       for (const name of names) {
         const outcome = await undisturbed(name, options, say)
@@ -94,10 +91,6 @@ async function undisturbed(
     if (outcome.ownDelay <= disturbedMs || outcome.lost > 0 || run >= tries) return outcome
     say(`${name}: the machine stood still for ${Math.round(outcome.ownDelay)} ms, once more`)
   }
-}
-
-function hasFloods(options: Options): boolean {
-  return single(options, 'floods') > 0
 }
 
 function siegeOf(options: Options): Parameters<typeof besiege>[1] {

@@ -3,7 +3,7 @@ import type { Build } from '../node.ts'
 import type { Ground } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { startAedesOnRedis } from '../peers/ours.ts'
-import type { Peer, Redis } from '../peers/peer.ts'
+import type { Peer } from '../peers/peer.ts'
 import { startHubOnRedis, startRedis } from '../peers/redis.ts'
 import type { Options, Sample } from '../scenario.ts'
 import type { Act } from '../stage.ts'
@@ -24,17 +24,17 @@ export interface Store extends System {
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
 
-/** A store that outlives its node: files, and perhaps a Redis. */
-export type Place = { env: Env; directory: string; stop(): Promise<void> } & Partial<
-  Pick<Redis, 'memory' | 'rewrite'>
->
+/** A store that outlives its node. */
+interface Place {
+  env: Env
+  stop(): Promise<void>
+}
 
 const files: Store = {
   name: 'hub',
   start: (ground, env) => startHubPeer(ground, env),
   async open(ground, name) {
-    const directory = join(ground.directory, name)
-    return { env: { HUB_DATA_DIR: directory }, directory, stop: async () => {} }
+    return { env: { HUB_DATA_DIR: join(ground.directory, name) }, stop: async () => {} }
   },
 }
 

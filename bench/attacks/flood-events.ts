@@ -1,5 +1,5 @@
-import { connectPacket, createPacketCutter, publishPacket } from '../../load/packets.ts'
-import { type Attack, createAssault, type Target } from '../attack.ts'
+import { connectPacket, createPacketCutter, publishPacket } from '../load/packets.ts'
+import { type Attack, createAssault, type Target } from './attack.ts'
 
 /** Number of events that each connection keeps in flight. */
 const inFlight = 4
