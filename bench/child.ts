@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { basename, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { isCompiled } from '../test/root.ts'
 import type { FileCoverage } from './coverage.ts'
-import { endWithBench } from './ending.ts'
+import { spawnUntilEnd } from './ending.ts'
 
 /** The functions of a process that its parent process can call, by name (`answer.ts`). */
 export type Commands = Record<string, (args: never) => unknown>
@@ -35,12 +35,11 @@ export async function startChild<Asked extends Commands>(
 ) {
   const options = [...v8Options, ...loader, ...profiling(basename(program, '.ts'))]
   const [first = '', ...words] = [...command, process.execPath, ...options, pathOf(program)]
-  const child = spawn(first, words, {
+  const child = spawnUntilEnd(first, words, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // JSON, the default, would turn Infinity into null.
     serialization: 'advanced',
   })
-  endWithBench(child)
   const ask = asker<Asked>(child)
   return {
     ask,

@@ -1,4 +1,4 @@
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -15,10 +15,15 @@ export function makeFolder(): string {
   return folder
 }
 
-/** Kills a process when this one ends. */
-export function endWithBench(child: ChildProcess): void {
+/** Starts a process that is killed when this one ends: by this one, and after `kill -9` by the kernel of Linux. */
+export function spawnUntilEnd(command: string, args: readonly string[], options: SpawnOptions): ChildProcess {
+  const child =
+    process.platform === 'linux'
+      ? spawn('setpriv', ['--pdeathsig', 'KILL', command, ...args], options)
+      : spawn(command, args, options)
   processes.add(child)
   child.once('exit', () => processes.delete(child))
+  return child
 }
 
 /** Ctrl-C, a closed terminal or `kill` end this process with an exit code. By default no `exit` handler would run. */

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -11,7 +10,7 @@ import { compiledServer } from '../test/compiled-server.ts'
 import { root } from '../test/root.ts'
 import { shareSigningKey } from '../test/signing-key.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
-import { endWithBench, makeFolder } from './ending.ts'
+import { makeFolder, spawnUntilEnd } from './ending.ts'
 
 /** The V8 options of `npm start`. */
 export const v8Options = v8OptionsOf(root)
@@ -62,7 +61,7 @@ export async function startNode(
   // Making a key takes a third of a second. A node of another commit may store keys in another way.
   if (!build && !('HUB_REDIS_URL' in env)) await shareSigningKey(variables.HUB_DATA_DIR)
   const began = performance.now()
-  const child = spawn(program, args, {
+  const child = spawnUntilEnd(program, args, {
     cwd: home,
     env: {
       PATH: process.env.PATH,
@@ -73,7 +72,6 @@ export async function startNode(
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })
-  endWithBench(child)
   if (!child.stdout) throw new Error('no output')
   let said = ''
   child.stderr?.on('data', (chunk) => {

@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { freePort } from '../../test/free-port.ts'
 import { startChild, type Usage } from '../child.ts'
-import { endWithBench } from '../ending.ts'
+import { spawnUntilEnd } from '../ending.ts'
 import type { Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
@@ -81,16 +81,11 @@ async function besideValidator(
 /** Starts a server, and waits until `port` accepts connections. Undefined: not installed. */
 export async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
-  const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
-  const started = await once(child, 'spawn').then(
-    () => true,
-    () => false,
-  )
-  if (!started) {
+  if (!path.split(':').some((folder) => existsSync(join(folder, command)))) {
     process.stderr.write(`  left out: ${command} is not installed\n`)
     return undefined
   }
-  endWithBench(child)
+  const child = spawnUntilEnd(command, args, { stdio: 'ignore', env: { PATH: path } })
   const exited = once(child, 'exit')
   for (let tries = 0; !(await accepts(port)); tries++) {
     if (tries > 100 || child.exitCode !== null) throw new Error(`${command} does not start`)

@@ -13,24 +13,19 @@ const [command = '', ...words] = commandOf('bench/bench.ts')
 // Nodes with workers load no code of the bench, and Redis is none of ours: the hardest to end.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   t.test(`${signal} leaves no process and no folder`, { skip: withoutRedis }, async (t) => {
-    const { bench, folder, exited } = start(t, [
-      'workers',
-      '--subscribers',
-      '3',
-      '--warm',
-      '24',
-      '--runs',
-      '999',
-    ])
-    await new Promise<void>((resolve) => {
-      bench.stderr.on('data', (text) => String(text).includes('subscribers connect') && resolve())
-    })
-    t.ok(processesIn(folder).length >= 6, 'two Redis, two primaries, workers, load generators')
+    const { bench, folder, exited } = await startWorkers(t)
     bench.kill(signal)
     t.equal(await exited, 128 + constants.signals[signal])
     await untilGone(t, folder)
   })
 }
+
+t.test('kill -9 leaves no process', { skip: withoutRedis }, async (t) => {
+  const { bench, folder, exited } = await startWorkers(t)
+  bench.kill('SIGKILL')
+  await exited
+  await untilNoProcess(folder)
+})
 
 t.test('a node that cannot start leaves no folder', async (t) => {
   // The node refuses this number of sessions.
@@ -38,6 +33,17 @@ t.test('a node that cannot start leaves no folder', async (t) => {
   t.equal(await exited, 1)
   await untilGone(t, folder)
 })
+
+async function startWorkers(t: Test) {
+  const options = ['workers', '--subscribers', '3', '--warm', '24', '--runs', '999']
+  const started = start(t, options)
+  await new Promise<void>((resolve) => {
+    started.bench.stderr.on('data', (text) => String(text).includes('subscribers connect') && resolve())
+  })
+  const count = processesIn(started.folder).length
+  t.ok(count >= 6, 'two Redis, two primaries, workers, load generators')
+  return started
+}
 
 function start(t: Test, options: readonly string[]) {
   // Not `t.testdir`: the paths of sockets in it would be too long.
@@ -55,6 +61,10 @@ function start(t: Test, options: readonly string[]) {
 async function untilGone(t: Test, folder: string): Promise<void> {
   const left = readdirSync(folder).filter((name) => /^hub-bench-/.test(name))
   t.strictSame(left, [])
+  await untilNoProcess(folder)
+}
+
+async function untilNoProcess(folder: string): Promise<void> {
   // The kernel needs a moment to end them, and workers see that their primary has ended.
   while (processesIn(folder).length > 0) await delay(20)
 }
