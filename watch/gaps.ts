@@ -47,5 +47,20 @@ export function learn(gaps: Gaps, from: number, to: number, isAlarm: boolean): v
 export function usualGap({ minutes }: Gaps, at: number): number | undefined {
   const of = (time: number) => minutes[Math.floor(time / hourMs) % hoursOfWeek] ?? 0
   if (of(at) === 0) return undefined
-  return Math.max(of(at), of(at - borderMs), of(at + borderMs)) * minuteMs
+  const around = (time: number) => Math.max(of(time), of(time - borderMs), of(time + borderMs))
+  return Math.max(around(at), around(at + learntLater(at))) * minuteMs
+}
+
+/**
+ * How much later in its week the programme of this time was learnt, milliseconds. Programmes follow the clocks of people: in
+ * the week after summer time has begun in Europe, they come an hour earlier by UTC, and after its end an hour later.
+ */
+function learntLater(at: number): number {
+  const isAfterChangeIn = (month: number) => {
+    // The clocks change at 01:00 UTC on the last Sunday of March and October.
+    const last = new Date(Date.UTC(new Date(at).getUTCFullYear(), month, 31, 1))
+    const since = at - last.setUTCDate(31 - last.getUTCDay())
+    return since >= 0 && since < hoursOfWeek * hourMs
+  }
+  return isAfterChangeIn(2) ? hourMs : isAfterChangeIn(9) ? -hourMs : 0
 }

@@ -129,6 +129,8 @@ export function createSilence(records: Records<{ heard?: Heard | undefined }>) {
 
 /** Whether nothing has come for twice as long as usual. `leastMs`: a usual gap is not shorter. */
 function isLate({ gaps, at, from }: Heard, now: number, leastMs: number): boolean {
+  // Of most livestreams, this says enough.
+  if (now - from <= silentGaps * leastMs) return false
   const usual = usualGap(gaps, at)
-  return usual !== undefined && now - from > silentGaps * Math.max(usual, leastMs)
+  return usual !== undefined && now - from > silentGaps * usual
 }

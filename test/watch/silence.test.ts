@@ -22,11 +22,16 @@ const withNights: Programme = (hour) => (hour < 5 ? 0 : hour === 12 ? 30 : 5)
 const news: Programme = (hour) => (hour % 3 === 0 ? 15 : 6)
 const programmes = [music, withNights, news] as const
 
-/** The times of the events of a station, in order. */
-function eventsOf(programme: Programme, upTo: number, random: Random): number[] {
+/** The times of the events of a station, in order. `hourOf`: the hour of the day, by its clock. */
+function eventsOf(
+  programme: Programme,
+  [from, upTo]: readonly [from: number, upTo: number],
+  random: Random,
+  hourOf = (at: number) => new Date(at).getUTCHours(),
+): number[] {
   const events: number[] = []
-  for (let at = monday; at < upTo; ) {
-    const gap = programme(new Date(at).getUTCHours())
+  for (let at = from; at < upTo; ) {
+    const gap = programme(hourOf(at))
     if (gap > 0) events.push(at)
     at +=
       gap === 0
@@ -50,7 +55,7 @@ t.test(
     const isDead = (station: number, at: number) =>
       dead.find((one) => one.station === station && at >= one.at && at < one.at + 2 * hours)
     const all = Array.from({ length: 60 }, (_, station) =>
-      eventsOf(programmes[station % 3] ?? music, monday + 30 * days, random)
+      eventsOf(programmes[station % 3] ?? music, [monday, monday + 30 * days], random)
         .filter((at) => !isDead(station, at))
         .map((at) => ({ at, station })),
     )
@@ -80,6 +85,27 @@ t.test(
     for (const { station, at } of false_) t.comment(`${station} at ${new Date(at).toISOString()}`)
   },
 )
+
+t.test('summer time begins and ends, and no station that follows the clock is silent', async (t) => {
+  process.env.TZ = 'Europe/Berlin'
+  const hourOf = (at: number) => new Date(at).getHours()
+  for (const change of ['2026-03-29', '2026-10-25']) {
+    const silence = createSilence(createRecords(() => ({})))
+    const from = Date.parse(change) - 20 * days
+    const span = [from, from + 30 * days] as const
+    const all = programmes
+      .flatMap((programme) =>
+        eventsOf(programme, span, createRandom(change), hourOf).map((at) => ({ at, programme })),
+      )
+      .sort((a, b) => a.at - b.at)
+    const alarms = all.flatMap(({ at, programme }) => {
+      const silent = silence.look(at)
+      silence.published(`urn:${programmes.indexOf(programme)}`, 'urn:house', at)
+      return silent.map((id) => `${id} at ${new Date(at).toISOString()}`)
+    })
+    t.same(alarms, [])
+  }
+})
 
 /** A hub whose stations have been heard for nine days. */
 function known(stations = 6) {
