@@ -144,6 +144,10 @@ export function createCertificates(parts: {
 
   function check(pair: KeyPair) {
     const certificate = parse(`${certPath} is not a certificate in PEM`, () => new X509Certificate(pair.cert))
+    const { validFrom, validTo } = certificate
+    // OpenSSL reads such a certificate, and clients refuse it. The time may be a second 60, or a day that does not exist.
+    if (Number.isNaN(Date.parse(validFrom)) || Number.isNaN(Date.parse(validTo)))
+      throw new Error(`${certPath} is valid from ${validFrom} to ${validTo}`)
     const key = parse(`${keyPath} is not an unencrypted private key in PEM`, () => createPrivateKey(pair.key))
     if (!certificate.checkPrivateKey(key))
       throw new Error(`the key ${keyPath} does not belong to ${certPath}`)

@@ -20,10 +20,13 @@ t.test('what cannot be used at start is refused in one line', async (t) => {
   const { files, other } = await pairs(t)
   const garbage = join(files.dir, 'garbage.pem')
   await writeFile(garbage, '-----BEGIN CERTIFICATE-----\nnonsense\n')
+  const leapSecond = join(files.dir, 'leap-second.pem')
+  await writeFile(leapSecond, validUntil(await readFile(files.cert), '261231235960Z'))
   for (const [certPath, keyPath, message] of [
     [join(files.dir, 'missing.pem'), files.key, /cannot read the certificate .*missing\.pem \(ENOENT/],
     [files.cert, join(files.dir, 'missing.pem'), /cannot read the key .*missing\.pem/],
     [garbage, files.key, /garbage\.pem is not a certificate in PEM/],
+    [leapSecond, files.key, /leap-second\.pem is valid from .* to Bad time value/],
     [files.cert, garbage, /garbage\.pem is not an unencrypted private key/],
     [files.cert, other.key, /the key .* does not belong to/],
   ] as const) {
@@ -270,4 +273,11 @@ async function serialOf(port: number, ca: string): Promise<string> {
 
 async function serialIn(path: string): Promise<string> {
   return new X509Certificate(await readFile(path)).serialNumber
+}
+
+/** A certificate with another end of its validity, which its signature does not cover. */
+function validUntil(pem: Buffer, end: string): string {
+  const der = new X509Certificate(pem).raw.toString('latin1').replace(/(\d{12}Z.{2})\d{12}Z/s, `$1${end}`)
+  const lines = Buffer.from(der, 'latin1').toString('base64')
+  return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`
 }
