@@ -5,10 +5,11 @@ import { openBroker, peer, publish, publishes, subscriber, texts } from '../conf
 
 /* Where nothing must be stored first, the broker sends messages and takes acknowledgements at once. */
 
-/** A store whose commits, after `hold`, stay under way until the test calls `settle`. */
+/** A store whose commits, after `hold`, stay under way until the test calls `settle` for each. */
 function createUnsureStore() {
-  let settle = (_failed?: Error) => {}
+  const settles: ((failed?: Error) => void)[] = []
   let holding = false
+  let begins = true
   let last = 0
   return {
     wrap: (store: Store): Store => ({
@@ -17,18 +18,18 @@ function createUnsureStore() {
         const taken = numbersTaken(changes)
         last += taken
         if (!holding || !underway) return store.commit(changes)
-        underway(taken > 0 ? last - taken + 1 : 0)
-        const failed = await new Promise<Error | undefined>((resolve) => {
-          settle = resolve
-        })
+        if (begins) underway(taken > 0 ? last - taken + 1 : 0)
+        const failed = await new Promise<Error | undefined>((resolve) => settles.push(resolve))
         if (failed) throw failed
         return store.commit(changes)
       },
     }),
-    hold(): void {
+    /** `isTrusted`: false after a failed write, when no commit begins before it is stored. */
+    hold(isTrusted = true): void {
       holding = true
+      begins = isTrusted
     },
-    settle: (failed?: Error) => settle(failed),
+    settle: (failed?: Error) => settles.shift()?.(failed),
   }
 }
 
@@ -78,6 +79,25 @@ t.test('what tells that something was stored waits until it is', async (t) => {
   await distributed
   await live.settled()
   t.same(texts(live), ['event x', 'report x'])
+})
+
+t.test('an event that could go out at once waits for the one before it', async (t) => {
+  const store = createUnsureStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const live = await subscriber(t, broker, 'live', { '#': 1 })
+  const distribute = (topic: string) =>
+    broker.broker.distribute([{ topic, payload: Buffer.from(topic), qos: 1, queue: { keep: 'every' } }])
+  store.hold(false)
+  const first = distribute('first')
+  store.hold()
+  const second = distribute('second')
+  await live.settled()
+  t.same(texts(live), [])
+  store.settle()
+  store.settle()
+  await Promise.all([first, second])
+  await live.settled()
+  t.same(texts(live), ['first first', 'second second'])
 })
 
 t.test('a disk that fails after it has taken a message: it is not acknowledged', async (t) => {
