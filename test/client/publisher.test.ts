@@ -2,15 +2,16 @@ import t, { type Test } from 'tap'
 import { type ClientError, connectPublisher, EventRefused, type PublisherOptions } from '../../client/node.ts'
 import { connect } from '../clients.ts'
 import { control, institutions, playing, playingTopic, station } from '../events.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
+import { freePort } from '../free-port.ts'
+import { startTestHub } from '../start-hub.ts'
 
 const [own = '', foreign = ''] = institutions
+const hub = await startTestHub(t)
 
 t.test('an event resolves with its report, over real TLS', async (t) => {
-  const hub = await startTestHub(t)
   const { client, received } = await connect(t, hub, await hub.subscriber('radio/#'))
   await client.subscribeAsync('radio/#', { qos: 1 })
-  const publisher = await open(t, hub)
+  const publisher = await open(t)
   const report = await publisher.publish(playing(station(), { title: 'Ebbe und Flut' }))
   t.match(report, { outcome: 'published', statuses: { published: 1 }, services: [station().id], errors: [] })
   const arrived = await received.until(({ topic }) => topic === playingTopic(station()))
@@ -18,8 +19,7 @@ t.test('an event resolves with its report, over real TLS', async (t) => {
 })
 
 t.test('a refusal rejects with its outcome and errors, and does not disturb others', async (t) => {
-  const hub = await startTestHub(t)
-  const publisher = await open(t, hub)
+  const publisher = await open(t)
   const [bad, foreigners, good] = await Promise.allSettled([
     publisher.publish(playing(station(), { length: 0 })),
     publisher.publish(playing(station(1))),
@@ -32,16 +32,15 @@ t.test('a refusal rejects with its outcome and errors, and does not disturb othe
 })
 
 t.test('warnings are handed on', async (t) => {
-  const publisher = await open(t, await startTestHub(t))
+  const publisher = await open(t)
   const report = await publisher.publish(playing(station(), { plugins: [{ type: 'nobody' }] }))
   t.match(report, { outcome: 'published', warnings: [{ errorCode: 'plugin.unknown' }] })
 })
 
 t.test('a check says what would become of an event, and publishes nothing', async (t) => {
-  const hub = await startTestHub(t)
   const { client, received } = await connect(t, hub, await hub.subscriber('radio/#'))
   await client.subscribeAsync('radio/#', { qos: 1 })
-  const publisher = await open(t, hub)
+  const publisher = await open(t)
   const event = playing(station(), { title: 'Only asked' })
   const [checked] = await Promise.all([publisher.check(event), publisher.publish(control(station()))])
   t.match(checked, { outcome: 'published', dryRun: true, id: null })
@@ -54,7 +53,7 @@ t.test('a check says what would become of an event, and publishes nothing', asyn
 })
 
 t.test('an event that is asked about and published at once gets both answers', async (t) => {
-  const publisher = await open(t, await startTestHub(t))
+  const publisher = await open(t)
   const event = playing(station())
   const [checked, published] = await Promise.all([publisher.check(event), publisher.publish(event)])
   t.match(checked, { dryRun: true })
@@ -62,7 +61,7 @@ t.test('an event that is asked about and published at once gets both answers', a
 })
 
 t.test('an event that is published twice on purpose gets two reports with one id', async (t) => {
-  const publisher = await open(t, await startTestHub(t))
+  const publisher = await open(t)
   const event = playing(station())
   const reports = await Promise.all([publisher.publish(event), publisher.publish(event)])
   t.match(reports, [{ outcome: 'published' }, { outcome: 'published' }])
@@ -70,28 +69,25 @@ t.test('an event that is published twice on purpose gets two reports with one id
 })
 
 t.test('a wrong password rejects at once, also later', async (t) => {
-  const hub = await startTestHub(t)
   const problems: ClientError[] = []
-  const publisher = await open(t, hub, { password: 'wrong', onProblem: (problem) => problems.push(problem) })
+  const publisher = await open(t, { password: 'wrong', onProblem: (problem) => problems.push(problem) })
   await t.rejects(publisher.publish(playing(station())), { name: 'ClientError', code: 'login.refused' })
   await t.rejects(publisher.publish(playing(station())), { code: 'login.refused' })
   t.match(problems, [{ code: 'login.refused' }])
 })
 
 t.test('a feedback that may not be read rejects at once', async (t) => {
-  const hub = await startTestHub(t)
-  const publisher = await open(t, hub, { institution: foreign })
+  const publisher = await open(t, { institution: foreign })
   await t.rejects(publisher.publish(playing(station())), { code: 'feedback.denied', message: /feedback\// })
 })
 
 t.test('a credential that is revoked rejects what comes next', async (t) => {
-  const hub = await startTestHub(t)
   const login = await hub.publisher([own])
   let refused = () => {}
   const isRefused = new Promise<void>((resolve) => {
     refused = resolve
   })
-  const publisher = await open(t, hub, {
+  const publisher = await open(t, {
     ...login,
     onProblem: ({ code }) => code === 'login.refused' && refused(),
   })
@@ -102,7 +98,7 @@ t.test('a credential that is revoked rejects what comes next', async (t) => {
 })
 
 t.test('close waits for what is under way, and rejects what comes later', async (t) => {
-  const publisher = await open(t, await startTestHub(t))
+  const publisher = await open(t)
   const published = publisher.publish(playing(station()))
   t.same(await publisher.close(), { unsettled: [] })
   t.match(await published, { outcome: 'published' })
@@ -110,14 +106,7 @@ t.test('close waits for what is under way, and rejects what comes later', async 
 })
 
 t.test('close says what was not settled', async (t) => {
-  const hub = await startTestHub(t)
-  const { mqttPort } = hub
-  await hub.close()
-  const publisher = await open(t, {
-    ...hub,
-    mqttPort,
-    publisher: async () => ({ username: 'pub-x', password: 'x' }),
-  })
+  const publisher = await open(t, { url: `mqtts://localhost:${await freePort()}` })
   const event = playing(station())
   const published = t.rejects(publisher.publish(event), { code: 'closed' })
   t.same(await publisher.close(50), { unsettled: [event] })
@@ -125,7 +114,7 @@ t.test('close says what was not settled', async (t) => {
 })
 
 t.test('an event that the hub could not even read is refused here', async (t) => {
-  const publisher = await open(t, await startTestHub(t))
+  const publisher = await open(t)
   const loop: Record<string, unknown> = {}
   loop.self = loop
   await t.rejects(publisher.publish(loop), { code: 'event.unreadable' })
@@ -153,9 +142,7 @@ t.test('a wrong option is named', async (t) => {
   }
 })
 
-type Hub = Pick<TestHub, 'mqttPort' | 'caPath' | 'publisher'>
-
-async function open(t: Test, hub: Hub, options: Partial<PublisherOptions> = {}) {
+async function open(t: Test, options: Partial<PublisherOptions> = {}) {
   const publisher = connectPublisher({
     url: `mqtts://localhost:${hub.mqttPort}`,
     ...(await hub.publisher([own])),
