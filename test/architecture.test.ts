@@ -3,20 +3,10 @@ import { builtinModules, isBuiltin } from 'node:module'
 import { basename, dirname, join, relative } from 'node:path'
 import t from 'tap'
 import { root } from './root.ts'
+import { words } from './words.ts'
 
 const belowBroker = ['event', 'store', 'telemetry', 'journal', 'acl', 'certs', 'listener', 'validator']
-const belowBridge = [
-  'event',
-  'store',
-  'telemetry',
-  'journal',
-  'acl',
-  'certs',
-  'listener',
-  'validator',
-  'delivery',
-  'on-air',
-]
+const belowBridge = words(`event store telemetry journal acl certs listener validator delivery on-air`)
 
 /*
  * The folders from which each folder imports, with their subfolders (design.md §1). A new folder needs an entry here
@@ -71,55 +61,19 @@ const folders: Record<string, string[]> = {
   'web/console/parts': ['client', 'web/page', 'web/console'],
   'web/console/views': ['event', 'client', 'web/page', 'web/console'],
   'web/console/trace': ['client', 'web/page', 'web/console'],
-  operations: [
-    'event',
-    'store',
-    'telemetry',
-    'acl',
-    'listener',
-    'journal',
-    'delivery/webhook',
-    'bridge-https/users',
-    'bridge-https/lifecycle',
-  ],
+  operations: words(`
+    event store telemetry acl listener journal delivery/webhook bridge-https/users bridge-https/lifecycle
+  `),
   'operations/lookups': ['operations', 'acl', 'telemetry'],
   'operations/institution': ['operations', 'event', 'telemetry', 'journal/history', 'delivery/webhook'],
-  admin: [
-    'operations',
-    'event',
-    'store',
-    'telemetry',
-    'config',
-    'acl',
-    'journal',
-    'delivery/webhook',
-    'bridge-https/lifecycle',
-  ],
+  admin: words(`operations event store telemetry config acl journal delivery/webhook bridge-https/lifecycle`),
   'admin/backup': ['admin', 'operations', 'event', 'config', 'store', 'store/nodes', 'migrate'],
-  'admin/aedes-redis': [
-    'admin',
-    'operations',
-    'event',
-    'store',
-    'telemetry',
-    'config',
-    'acl',
-    'journal',
-    'validator',
-  ],
+  'admin/aedes-redis': words(`admin operations event store telemetry config acl journal validator`),
   'cli/time': ['cli', 'event'],
   'cli/backup': ['admin', 'admin/backup', 'event', 'telemetry', 'cli', 'config'],
   'cli/remote': ['cli', 'cli/typed', 'client', 'config', 'telemetry'],
   'cli/typed': ['operations', 'cli', 'cli/backup'],
-  'cli/by-hand': [
-    'operations',
-    'event',
-    'config',
-    'bridge-https/lifecycle',
-    'cli',
-    'cli/typed',
-    'cli/backup',
-  ],
+  'cli/by-hand': words(`operations event config bridge-https/lifecycle cli cli/typed cli/backup`),
   cli: ['operations', 'telemetry', 'config'],
   workers: ['admin', 'admin/backup', 'config', 'listener', 'store', 'telemetry'],
 }
@@ -127,23 +81,10 @@ const folders: Record<string, string[]> = {
 /**
  * These folders import types from anywhere: other folders pass objects to them, or, for the console, their answers.
  */
-const seesTypesOfAll = [
-  'admin',
-  'admin/aedes-redis',
-  'admin/backup',
-  'operations',
-  'operations/lookups',
-  'operations/institution',
-  'cli',
-  'cli/by-hand',
-  'cli/backup',
-  'cli/remote',
-  'cli/typed',
-  'web/console',
-  'web/console/parts',
-  'web/console/trace',
-  'web/console/views',
-]
+const seesTypesOfAll = words(`
+  admin admin/aedes-redis admin/backup operations operations/lookups operations/institution cli cli/by-hand
+  cli/backup cli/remote cli/typed web/console web/console/parts web/console/trace web/console/views
+`)
 
 /** These put the parts together or start whole nodes, so they import from anywhere. */
 const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench', 'reference', 'deploy']

@@ -9,6 +9,7 @@ import { addUser, openApi } from './bridge-https/api.ts'
 import { projectFile } from './root.ts'
 import { spawnHub } from './spawn-hub.ts'
 import { askNode } from './start-hub.ts'
+import { words } from './words.ts'
 
 /*
  * What a person can name is declared once: each patch of test/one-row/ adds one file, or lines to one file, and the hub
@@ -17,16 +18,7 @@ import { askNode } from './start-hub.ts'
 
 const run = promisify(execFile)
 /** What the copy has no use for: what is made, and what other tests leave behind. */
-const unneeded = new Set([
-  '.git',
-  '.tap',
-  '.compiled',
-  '.prof',
-  'dist',
-  'node_modules',
-  'images',
-  'former-release',
-])
+const unneeded = new Set(words(`.git .tap .compiled .prof dist node_modules images former-release`))
 const copy = await mkdtemp(join(tmpdir(), 'hub-one-row-'))
 t.teardown(() => rm(copy, { recursive: true, force: true }))
 await cp(projectFile(''), copy, { recursive: true, filter: (path) => !unneeded.has(basename(path)) })

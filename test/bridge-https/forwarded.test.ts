@@ -1,6 +1,7 @@
 import t from 'tap'
 import { clientOf } from '../../bridge-https/forwarded.ts'
 import { createNetworks } from '../../listener/networks.ts'
+import { between } from '../words.ts'
 
 const isTrusted = createNetworks(['10.0.0.0/8', '2001:db8:ffff::/48'])
 const proxy = '10.0.0.1'
@@ -67,32 +68,18 @@ t.test('what is no address ends the way, and the proxy that said it counts', asy
       'a.example',
     ],
     ...['192.0.2.7:', '192.0.2.7:x', '192.0.2.7:123456', '[192.0.2.7]', '[2001:db8::1', '2001:db8::1]', '[]'],
-    ...[
-      'fe80::1%eth0',
-      '[fe80::1%1]',
-      '192.0.2.7 192.0.2.8',
-      '192.0.2.7;',
-      '::1::',
-      '__proto__',
-      '/',
-      '192.0.2.7/32',
-    ],
+    ...between(`
+      fe80::1%eth0 | [fe80::1%1] | 192.0.2.7 192.0.2.8 | 192.0.2.7; | ::1:: | __proto__ | / | 192.0.2.7/32
+    `),
   ]) {
     t.equal(addressBy({ list: `203.0.113.66, ${junk}` }), proxy, junk)
     t.equal(addressBy({ list: `203.0.113.66, ${junk}, 10.1.1.1` }), '10.1.1.1', junk)
     t.equal(addressBy({ forwarded: `for=203.0.113.66, for="${junk}"` }), proxy, junk)
   }
   for (const junk of [
-    ...[
-      'for="192.0.2.7',
-      '"for=192.0.2.7"',
-      'for',
-      'for=',
-      '=192.0.2.7',
-      'for = 192.0.2.7',
-      '192.0.2.7',
-      'by=10.0.0.1',
-    ],
+    ...between(`
+      for="192.0.2.7 | "for=192.0.2.7" | for | for= | =192.0.2.7 | for = 192.0.2.7 | 192.0.2.7 | by=10.0.0.1
+    `),
     ...[
       'for=192.0.2.7;for=203.0.113.66',
       'for=192.0.2.7;FOR="203.0.113.66"',

@@ -7,6 +7,7 @@ import { connect as connectTls, type TLSSocket } from 'node:tls'
 import t from 'tap'
 import { createRoundRobin } from '../../bridge-https/round-robin.ts'
 import { startTestHub } from '../start-hub.ts'
+import { between } from '../words.ts'
 
 t.test('bytes behind an upgrade do not reach the parser', async (t) => {
   const server = createSecureServer()
@@ -39,15 +40,10 @@ t.test('bytes behind an upgrade do not reach the parser', async (t) => {
   t.equal(Buffer.concat(parsed).toString(), head)
 })
 
-const upgrade = [
-  'GET /mqtt HTTP/1.1',
-  'Host: hub',
-  'Connection: Upgrade',
-  'Upgrade: websocket',
-  'Sec-WebSocket-Version: 13',
-  'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Protocol: mqtt',
-].join('\r\n')
+const upgrade = between(`
+  GET /mqtt HTTP/1.1 | Host: hub | Connection: Upgrade | Upgrade: websocket | Sec-WebSocket-Version: 13 |
+  Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ== | Sec-WebSocket-Protocol: mqtt
+`).join('\r\n')
 
 /** Node frees the parser of a connection after each of these. The client sends `then` when the hub has read `first`. */
 const lastRequests: Record<string, [first: string, then?: string]> = {

@@ -10,6 +10,7 @@ import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { listen } from '../listen.ts'
 import { evaluate, moduleOf } from '../root.ts'
+import { words } from '../words.ts'
 
 const run = promisify(execFile)
 const day = 24 * 3600 * 1000
@@ -163,17 +164,7 @@ t.test('a key that is there is never replaced', async (t) => {
 
 t.test("somebody's own certificate is never overwritten", async (t) => {
   const { dir, files } = await make(t)
-  const own = [
-    'req',
-    '-x509',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:P-256',
-    '-nodes',
-    '-subj',
-    '/CN=mine',
-  ]
+  const own = words(`req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=mine`)
   await run('openssl', [...own, '-keyout', files.key, '-out', files.cert])
   const before = await readAll(dir)
   await t.rejects(ensureDevelopmentCertificates(dir), { message: /server\.pem was not made here/ })

@@ -10,6 +10,7 @@ import { shareCertificates } from '../certificates.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
 import { listen } from '../listen.ts'
 import { temporaryDirectory } from '../start-hub.ts'
+import { words } from '../words.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 import { openSlowLine } from './slow-line.ts'
 import { largeMessage, openWebSocketBroker } from './websocket-broker.ts'
@@ -160,19 +161,7 @@ t.test('events whose fields are anything but right stop no subscriber', async (t
     '\ud83c',
     '2026',
   ]
-  const fields = [
-    'event',
-    'name',
-    'state',
-    'time',
-    'validUntil',
-    'start',
-    'length',
-    'title',
-    'artist',
-    'media',
-    'text',
-  ]
+  const fields = words(`event name state time validUntil start length title artist media text`)
   const right = [control(station()), playing(station()), data(station())]
   const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
     proceed()

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { limitsOf, loadConfig, maskedConfig } from '../../config/config.ts'
 import { type Config, isFileOnly, type Setting, settings, variableName } from '../../config/settings.ts'
+import { words } from '../words.ts'
 
 const cwd = '/srv/hub'
 
@@ -173,15 +174,7 @@ t.test('proxies have their place in the file', async (t) => {
       '192.0.2.0/+24',
       '192.0.2.0/024',
     ],
-    ...[
-      '0.0.0.0/0',
-      '::/0',
-      '2001:db8::1/32',
-      '2001:db8::/129',
-      '::ffff:192.0.2.7',
-      '::ffff:192.0.2.0/120',
-      '0x7f.1',
-    ],
+    ...words(`0.0.0.0/0 ::/0 2001:db8::1/32 2001:db8::/129 ::ffff:192.0.2.7 ::ffff:192.0.2.0/120 0x7f.1`),
     ...['fe80::1%eth0', '[::1]', '192.0.2.7:80', ' 192.0.2.7', '192.0.2.0/24/24', '*', 7, null],
   ]) {
     for (const name of ['proxyFrom', 'trustedProxies'])

@@ -10,6 +10,7 @@ import {
   parseInstant,
 } from '../../event/format.ts'
 import { codeBlock, readPage } from '../documentation.ts'
+import { words } from '../words.ts'
 
 t.test('an instant is a calendar date, T, hours and minutes, and an offset', async (t) => {
   const instants: [text: string, same: string][] = [
@@ -38,18 +39,11 @@ t.test('an instant is a calendar date, T, hours and minutes, and an offset', asy
 })
 
 t.test('instants are exact to the microsecond', async (t) => {
-  const ascending = [
-    '2026-01-31T12:00:00Z',
-    '2026-01-31T12:00:00.000001Z',
-    '2026-01-31T12:00:00.000002Z',
-    '2026-01-31T12:00:00,001Z',
-    '2026-01-31T12:00:00.0010009999999999999Z',
-    '2026-01-31T12:00:00.001001Z',
-    '2026-01-31T12:00:00.999999999999Z',
-    '2026-01-31T12:00:01Z',
-    '2026-01-31T12:00.5Z',
-    '2026-01-31T12:00.50000002Z',
-  ].map((text) => parseInstant(text) ?? 0)
+  const ascending = words(`
+    2026-01-31T12:00:00Z 2026-01-31T12:00:00.000001Z 2026-01-31T12:00:00.000002Z 2026-01-31T12:00:00,001Z
+    2026-01-31T12:00:00.0010009999999999999Z 2026-01-31T12:00:00.001001Z 2026-01-31T12:00:00.999999999999Z
+    2026-01-31T12:00:01Z 2026-01-31T12:00.5Z 2026-01-31T12:00.50000002Z
+  `).map((text) => parseInstant(text) ?? 0)
   t.strictSame(
     ascending,
     [...ascending].sort((a, b) => a - b),

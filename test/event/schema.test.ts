@@ -7,6 +7,7 @@ import { DataEvent } from '../../event/kinds/data.ts'
 import { TrackEvent } from '../../event/kinds/track.ts'
 import { checkShape } from '../../event/shape.ts'
 import { projectFile } from '../root.ts'
+import { words } from '../words.ts'
 
 t.test('every schema has an id, a title and a description for the API pages', async (t) => {
   for (const schema of eventSchemas) {
@@ -33,14 +34,7 @@ t.test('every $ref names a schema of the list', async (t) => {
 })
 
 t.test('required fields are those of service.md §2.1 and design.md §7', async (t) => {
-  t.strictSame(TrackEvent.required.toSorted(), [
-    'length',
-    'playlistItemId',
-    'services',
-    'start',
-    'title',
-    'type',
-  ])
+  t.strictSame(TrackEvent.required.toSorted(), words(`length playlistItemId services start title type`))
   t.strictSame(ControlEvent.required.toSorted(), ['event', 'name', 'services', 'state', 'time', 'validUntil'])
   t.strictSame(DataEvent.required.toSorted(), ['cycle', 'event', 'services', 'start'])
 })

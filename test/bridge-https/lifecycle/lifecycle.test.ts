@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { createLifecycle } from '../../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../../bridge-https/lifecycle/traffic.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { words } from '../../words.ts'
 
 const dayMs = 24 * 3600 * 1000
 const link = 'https://hub.example/migration'
@@ -72,14 +73,10 @@ t.test('a second announcement changes the date, and not since when there is noti
 t.test('a sunset is of the years 2000 to 9998, in UTC', async (t) => {
   const { lifecycle } = await start(t, 'test')
   const announce = (sunset: string) => lifecycle.announce({ track: 'publish', sunset, link })
-  for (const sunset of [
-    '9999-12-31T23:59:59-23:59',
-    '9998-12-31T23:59:59-00:01',
-    '9999-01-01',
-    '1999-12-31',
-    '2000-01-01T00:00:00+00:01',
-    '0000-01-01',
-  ]) {
+  for (const sunset of words(`
+    9999-12-31T23:59:59-23:59 9998-12-31T23:59:59-00:01 9999-01-01 1999-12-31 2000-01-01T00:00:00+00:01
+    0000-01-01
+  `)) {
     t.match(
       await announce(sunset),
       { error: /^sunset must be a date .* of the years 2000 to 9998, not "/ },

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { checkWebhookUrl, isPublicAddress } from '../../../delivery/webhook/webhook-url.ts'
+import { words } from '../../words.ts'
 
 const names = new Map([
   ['public.example', ['203.0.114.9', '2606:4700::1111']],
@@ -122,28 +123,20 @@ t.test('an address is public or it is not', async (t) => {
 t.test('an IPv4 address inside an IPv6 address decides', async (t) => {
   const bytes = (ipv4: string) => ipv4.split('.').map(Number)
   const hex = (numbers: number[]) => numbers.map((byte) => byte.toString(16).padStart(2, '0')).join('')
-  const words = (numbers: number[]) => `${hex(numbers.slice(0, 2))}:${hex(numbers.slice(2))}`
+  const pairs = (numbers: number[]) => `${hex(numbers.slice(0, 2))}:${hex(numbers.slice(2))}`
   const forms: [what: string, address: (ipv4: string) => string][] = [
     ['IPv4-mapped', (ipv4) => `::ffff:${ipv4}`],
     ['NAT64 (RFC 6052)', (ipv4) => `64:ff9b::${ipv4}`],
     ['local NAT64 (RFC 8215)', (ipv4) => `64:ff9b:1::${ipv4}`],
     ['local NAT64 in a prefix of its own', (ipv4) => `64:ff9b:1:fffe::${ipv4}`],
-    ['6to4 (RFC 3056)', (ipv4) => `2002:${words(bytes(ipv4))}::1`],
-    ['Teredo, the client', (ipv4) => `2001:0:808:808:0:0:${words(bytes(ipv4).map((byte) => byte ^ 255))}`],
+    ['6to4 (RFC 3056)', (ipv4) => `2002:${pairs(bytes(ipv4))}::1`],
+    ['Teredo, the client', (ipv4) => `2001:0:808:808:0:0:${pairs(bytes(ipv4).map((byte) => byte ^ 255))}`],
     ['ISATAP (RFC 5214)', (ipv4) => `2606:4700::5efe:${ipv4}`],
     ['ISATAP, of a unique address', (ipv4) => `2606:4700:1:2:200:5efe:${ipv4}`],
     ['ISATAP in 6to4', (ipv4) => `2002:808:808:1:0:5efe:${ipv4}`],
-    ['Teredo, the server', (ipv4) => `2001:0:${words(bytes(ipv4))}:0:0:f7f7:f7f7`],
+    ['Teredo, the server', (ipv4) => `2001:0:${pairs(bytes(ipv4))}:0:0:f7f7:f7f7`],
   ]
-  const insides = [
-    '0.0.0.0',
-    '10.0.0.1',
-    '127.0.0.1',
-    '169.254.169.254',
-    '192.168.1.1',
-    '100.64.0.1',
-    '224.0.0.1',
-  ]
+  const insides = words(`0.0.0.0 10.0.0.1 127.0.0.1 169.254.169.254 192.168.1.1 100.64.0.1 224.0.0.1`)
   for (const [what, address] of forms) {
     t.ok(isPublicAddress(address('8.8.8.8')), `${what} of a public address`)
     t.equal(await check(`https://[${address('8.8.8.8')}]/`), undefined, `${what} in a URL`)

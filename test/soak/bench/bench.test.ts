@@ -2,9 +2,10 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { commandOf } from '../../root.ts'
+import { between, words } from '../../words.ts'
 
-const [command = '', ...words] = commandOf('bench/bench.ts')
-const bench = (...options: string[]) => promisify(execFile)(command, [...words, ...options])
+const [command = '', ...args] = commandOf('bench/bench.ts')
+const bench = (...options: string[]) => promisify(execFile)(command, [...args, ...options])
 
 // The tests mostly wait, so several run at the same time.
 t.jobs = 2
@@ -45,19 +46,7 @@ t.test('post and push: the hub beside the least that takes and posts events', as
 })
 
 t.test('slow-disk: PUBACK and persistent sessions wait for the disk, clean ones do not', async (t) => {
-  const short = [
-    '--seconds',
-    '1',
-    '--sessions',
-    '2',
-    '--delay',
-    '500',
-    '--load',
-    '70',
-    '--runs',
-    '1',
-    '--json',
-  ]
+  const short = words(`--seconds 1 --sessions 2 --delay 500 --load 70 --runs 1 --json`)
   const { rows } = JSON.parse((await bench('slow-disk', ...short)).stdout).results['slow-disk']
   const [clean, persistent, puback] = rows.map((row: { figures: object }) => row.figures)
   t.ok(persistent.p50 >= 500 && puback.p50 >= 500)
@@ -119,36 +108,18 @@ t.test('--before says why a commit cannot be measured', async (t) => {
 })
 
 t.test('sessions: five comparisons, each kind beside the one that it is measured by', async (t) => {
-  const sizes = [
-    '--offline',
-    '0,3',
-    '--connected',
-    '3',
-    '--returning',
-    '3',
-    '--topics',
-    '12',
-    '--crashed',
-    '3',
-    '--sessions',
-    '3',
-  ]
+  const sizes = words(`--offline 0,3 --connected 3 --returning 3 --topics 12 --crashed 3 --sessions 3`)
   const short = ['--events', '20', '--seconds', '1', '--history', '20', '--warm', '24', '--runs', '1']
   const { stdout } = await bench('sessions', '--peers', 'hub', ...sizes, ...short, '--json')
   const { rows } = JSON.parse(stdout).results.sessions
   t.strictSame(
     rows.map((row: { case: string }) => row.case),
-    [
-      '0 offline sessions',
-      '3 offline sessions',
-      '3 connected clean sessions, QoS 1',
-      '3 connected persistent sessions, QoS 1',
-      '3 clean sessions subscribe, 12 topics',
-      '3 persistent sessions return, 12 topics',
-      '3 persistent sessions return after kill -9',
-      'start: an empty store',
-      'start: 3 sessions, 20 events before',
-    ],
+    between(`
+      0 offline sessions | 3 offline sessions | 3 connected clean sessions, QoS 1 |
+      3 connected persistent sessions, QoS 1 | 3 clean sessions subscribe, 12 topics |
+      3 persistent sessions return, 12 topics | 3 persistent sessions return after kill -9 |
+      start: an empty store | start: 3 sessions, 20 events before
+    `),
   )
   const [, offline, , connected, , returned, crashed, , started] = rows.map(
     (row: { figures: object }) => row.figures,

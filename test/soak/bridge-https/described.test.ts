@@ -11,6 +11,7 @@ import { connectPublisher } from '../../clients.ts'
 import { readPage } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
+import { words } from '../../words.ts'
 
 const [own = ''] = institutions
 /** They answer 503 to a load balancer, which asks again by itself. */
@@ -150,15 +151,7 @@ t.test('each schema has an address of its own, and refers to the others there', 
   const names = new Set(
     described.flatMap(({ json }) => Object.keys(object(object(object(json).components).schemas))),
   )
-  for (const name of [
-    'TrackEvent',
-    'ControlEvent',
-    'DataEvent',
-    'Service',
-    'Feedback',
-    'Subscription',
-    'Error',
-  ]) {
+  for (const name of words(`TrackEvent ControlEvent DataEvent Service Feedback Subscription Error`)) {
     t.ok(names.has(name), name)
   }
   for (const name of names) {

@@ -7,6 +7,7 @@ import type { Route } from '../../../bridge-https/routes/route.ts'
 import { openClient } from '../../bridge-https/api.ts'
 import { exchange, secured } from '../../bridge-https/raw.ts'
 import { startRoutes } from '../../bridge-https/start-routes.ts'
+import { words } from '../../words.ts'
 
 const textBytes = 8 * 1024 * 1024
 const long = Buffer.alloc(textBytes, 'x')
@@ -33,15 +34,7 @@ t.test('a stream begins behind the answers to the requests before', async (t) =>
 
 t.test('however its path is spelled, a stream is the last answer of its connection', async (t) => {
   const { open } = await start(t)
-  const paths = [
-    '/stream?x=1',
-    '/%73tream',
-    '/streams/a%2Fb',
-    '/streams/%3F',
-    '/streams/',
-    '/stream?x=%ff',
-    '/stream#a',
-  ]
+  const paths = words(`/stream?x=1 /%73tream /streams/a%2Fb /streams/%3F /streams/ /stream?x=%ff /stream#a`)
   for (const path of paths) {
     const reader = await open(get(path) + get('/short'))
     await reader.until(/begun|short/)

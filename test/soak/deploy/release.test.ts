@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { projectFile } from '../../root.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
+import { words } from '../../words.ts'
 
 const run = promisify(execFile)
 const page = readPage('deployment.md')
@@ -158,13 +159,6 @@ async function replaceIn(repository: string, path: string, from: string, to: str
 }
 
 async function commit(cwd: string): Promise<void> {
-  const who = [
-    '-c',
-    'user.name=tester',
-    '-c',
-    'user.email=tester@radio.example',
-    '-c',
-    'core.hooksPath=/dev/null',
-  ]
+  const who = words(`-c user.name=tester -c user.email=tester@radio.example -c core.hooksPath=/dev/null`)
   await run('git', [...who, 'commit', '--quiet', '--all', '--message=chore: a release'], { cwd })
 }

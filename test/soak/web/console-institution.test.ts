@@ -8,6 +8,7 @@ import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { findNothing } from '../../web/axe.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
+import { between } from '../../words.ts'
 
 /*
  * The part of the console for users of institutions (open.md §7).
@@ -222,15 +223,9 @@ t.test('why does my webhook not work: the list says it', { skip }, async (t) => 
 })
 
 t.test('each permission has its views, and nothing else is asked or shown', { skip }, async (t) => {
-  const ofPublish = [
-    'Livestreams',
-    'Refusals',
-    'Events',
-    'Weekly report',
-    'Dry run',
-    'Credentials',
-    'Contact',
-  ]
+  const ofPublish = between(
+    `Livestreams | Refusals | Events | Weekly report | Dry run | Credentials | Contact`,
+  )
   const withPermission = (name: string) => `with the permission ${name}, which an operator gives`
   for (const [permissions, views, lacking] of [
     [['publish'], ofPublish, [`Webhooks: ${withPermission('subscribe')}`]],

@@ -9,6 +9,7 @@ import { freePort } from '../../free-port.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
+import { words } from '../../words.ts'
 
 // The tests mostly wait, so two run at the same time.
 t.jobs = 2
@@ -528,19 +529,10 @@ t.test('every view is usable on narrow and wide screens, light and dark', { skip
   const { page, problems } = await openConsole(t, hub, browser, '/console', { bypassCSP: true })
   for (const path of [
     ...['', '/trace', `/trace/${id}`, '/livestreams', `/livestreams/${station().id}`, `/institutions/${own}`],
-    ...[
-      '/webhooks',
-      '/credentials',
-      '/users',
-      '/clients',
-      '/feed',
-      '/lifecycle',
-      '/audit',
-      '/node',
-      '/commands',
-      '/commands/credentials.add',
-      '/nonsense',
-    ],
+    ...words(`
+      /webhooks /credentials /users /clients /feed /lifecycle /audit /node /commands /commands/credentials.add
+      /nonsense
+    `),
   ]) {
     await page.goto(`https://localhost:${hub.httpsPort}/console${path}`)
     await page.getByText('Answers', { exact: true }).waitFor()
