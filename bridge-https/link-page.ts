@@ -24,6 +24,7 @@ export function linkPage({ title, script, content, button, done, next, incomplet
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta name="referrer" content="no-referrer">
     <title>${title}</title>
+    <style>${style}</style>
     <script src="${script}" defer></script>
   </head>
   <body>
@@ -40,6 +41,12 @@ export function linkPage({ title, script, content, button, done, next, incomplet
 `
   return { status: 200, body, headers: { 'content-type': 'text/html; charset=utf-8' } }
 }
+
+const style = `
+      :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif }
+      main { max-width: 26rem; margin: 12vh auto 0; padding: 0 1.25rem }
+      input, button { box-sizing: border-box; width: 100%; padding: 0.5rem 0.75rem; font: inherit }
+    `
 
 /** Answers with the script of all these pages. It sends the token from behind `#`, and the fields, to where the page is. */
 export function linkScript(): Answer {
