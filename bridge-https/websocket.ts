@@ -131,6 +131,7 @@ export function createWebSocketDoor(parts: {
     // are counted.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
+      stream.emit('heard')
       const place = stream.isAnswered ? afterwards : beforeAnswer
       place.grow(chunk.length + pieceCostBytes)
       // Twice: a message has headers of frames, and pings may stand between its frames.
@@ -170,7 +171,10 @@ function statusOfRefusal({ headers }: IncomingMessage): ErrorStatus | undefined 
   return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
 }
 
-/** The bytes of a WebSocket. A message may begin or end within a packet (MQTT 3.1.1 §6). */
+/**
+ * The bytes of a WebSocket. A message may begin or end within a packet (MQTT 3.1.1 §6). Emits `heard` at each sign of
+ * life: a client on a slow line sends a large message for longer than its keep alive.
+ */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
   readonly #maxMessage: number

@@ -102,6 +102,10 @@ export class MqttConnection extends Duplex {
     })
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
+    // A WebSocket has heard of its client before a message is whole.
+    socket.on('heard', () => {
+      this.#lastHeard = performance.now()
+    })
     socket.on('end', () => {
       this.#peerEnded = true
       this.#endInward()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { setTimeout as delay } from 'node:timers/promises'
 import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -91,6 +92,26 @@ t.test('packets before DISCONNECT and the close of a WebSocket count, and there 
   t.same(events.map(({ name }) => name).reverse(), names)
 })
 
+t.test('a client that sends a message for longer than its keep alive is not silent', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([own])
+  const studio = await logIn(t, hub, login, 'studio', { keepalive: 1 })
+  const isCut = once(studio, 'close').then(() => [])
+  const packet = generate({
+    ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, dup: false, retain: false },
+    payload: JSON.stringify(playing(station())),
+  })
+  const answer = once(studio, 'message')
+  // One byte in each half keep alive, for three of them.
+  for (let at = 0; at < 6; at++) {
+    studio.send(packet.subarray(at, at + 1), { fin: false })
+    await Promise.race([delay(500), isCut])
+  }
+  studio.send(packet.subarray(6), { fin: true })
+  const [answered] = await Promise.race([answer, isCut])
+  t.match(answered, Buffer.of(0x40, 2, 0, 1), 'PUBACK')
+})
+
 const mebibyte = 1024 * 1024
 
 /** Connects a client over WebSocket. */
@@ -99,7 +120,7 @@ async function logIn(
   hub: TestHub,
   { username, password }: Issued,
   clientId: string,
-  fields: { will?: object } = {},
+  fields: { will?: object; keepalive?: number } = {},
 ): Promise<WebSocket> {
   const ca = readFileSync(hub.caPath)
   const client = new WebSocket(`wss://localhost:${hub.httpsPort}/mqtt`, ['mqtt'], { ca })
