@@ -150,7 +150,10 @@ export async function createBroker(parts: BrokerParts) {
     },
   })
   nodes.onChange(() => settled(sessions.endGone()))
-  nodes.onReturn(() => settled(sessions.claimAgain()))
+  nodes.onReturn(() => {
+    settled(sessions.claimAgain())
+    settled(wills.endPublished(clients.open))
+  })
   const sweeping = createSweeping({ hubTime, retained, trimming, sessions, log, metrics })
 
   return {

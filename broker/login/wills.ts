@@ -14,6 +14,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client } from '../connection/client.ts'
 import type { Will } from '../connection/connect-packet.ts'
 import type { Received } from '../publish.ts'
+import { eachOf } from '../session/each-of.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 
@@ -96,6 +97,18 @@ export async function createWills(parts: {
       return published
     },
 
+    /**
+     * Closes the connections whose wills another node has published, because it took this node for gone. Their clients
+     * come back, each with its will: otherwise none would go out when they are really gone.
+     */
+    async endPublished(clients: Iterable<Client>): Promise<void> {
+      // With CONNACK, the will is stored.
+      const withWill = [...clients].filter(({ session, willKey }) => session?.outgoing && willKey)
+      await eachOf(withWill, async ({ connection, willKey }) => {
+        if (willKey && !(await stored.isDue(willKey))) connection.cut('cut-off', 'its will was published')
+      })
+    },
+
     /** How many wills of a credential wait for its publish rate. */
     waiting: waiting.of,
 
@@ -117,15 +130,18 @@ export async function createWills(parts: {
     const left = (await stored.leftOver()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
-      left.map(({ key, node: _node, ...will }) =>
-        atPublishRate(will.principal, () => publishLeftOver(will, key)),
+      left.map(({ key, node, ...will }) =>
+        atPublishRate(will.principal, () => publishLeftOver(will, key, node)),
       ),
     )
   }
 
   /** Publishes a left-over will in a lock. If two nodes try, the second node finds that the will is gone. */
-  async function publishLeftOver(will: SentWill, key: string): Promise<void> {
-    await inLock((held) => publishOnce(will, key, held))
+  async function publishLeftOver(will: SentWill, key: string, node: string): Promise<void> {
+    await inLock(async (held) => {
+      // Meanwhile the node may have come back, with its clients.
+      if (!nodes.isLiving(node)) await publishOnce(will, key, held)
+    })
     begun.delete(key)
   }
 

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { playing } from '../../events.ts'
+import { closed, connect } from '../../clients.ts'
+import { control, playing, station } from '../../events.ts'
 import { patienceMs } from '../../patience.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { comes, until } from '../../until.ts'
@@ -76,5 +77,35 @@ t.test(
     await Promise.all(asked)
     b.resume()
     await until(async () => (await a.ask<unknown[]>('sessions.list')).length === 0)
+  },
+)
+
+t.test(
+  'a client whose will went out while its node stood still has to come back, with its will',
+  { skip: withoutRedis },
+  async (t) => {
+    const { a, b } = await startCluster(t, await startBackend(t), { workers: [1, 1] })
+    const institution = station().institution.id
+    const login = await a.publisher([institution])
+    await b.knows(1)
+    const will = {
+      topic: `inbox/${institution}`,
+      payload: Buffer.from(JSON.stringify(control(station(), { name: 'off' }))),
+      qos: 1 as const,
+      retain: false,
+    }
+    const wills = async () =>
+      (await a.ask<{ events: unknown[] }>('events.list', { livestream: station().id })).events.length
+    const comeIn = () => connect(t, b, login, { clientId: 'studio', will })
+    const { client } = await comeIn()
+    const ended = closed(client)
+    b.pause()
+    await until(async () => (await wills()) === 1)
+    b.resume()
+    await ended
+    t.equal(await wills(), 1)
+    const again = await comeIn()
+    again.client.stream.destroy()
+    await until(async () => (await wills()) === 2)
   },
 )
