@@ -173,7 +173,7 @@ export async function createBroker(parts: BrokerParts) {
       nodes.onGone(() => running.add(wills.publishLeftOver()))
       await sessions.endGone()
       await wills.publishLeftOver()
-      progress.start()
+      progress.start(stored.store)
       sweeping.start()
       fanout.bridges.start()
     },
@@ -273,8 +273,9 @@ async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients)
     sessions: local.values,
     placeOf: records.placeOf,
     sequences,
-    deliveredUpTo: reading.deliveredUpTo,
+    reading,
     outgoing,
+    bounds,
     log,
     metrics,
   })

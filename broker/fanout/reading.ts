@@ -53,7 +53,9 @@ export function createSessionReading(parts: {
       return count
     },
 
+    /** The position up to which the sessions that keep up have all messages. */
     deliveredUpTo: (): number => deliveredUpTo,
+    upToOf: placeNow,
 
     /** Repeats PUBREL for released messages, then sends waiting messages. */
     begin(session: Session): void {

@@ -59,13 +59,12 @@ export function createOutgoing(store: Store) {
       removals.set(clientId, [...(removals.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** Stores the removals of one session, or of all. `commit` commits them with the progress. */
+    /** Stores the removals of these sessions. `commit` commits them with the places of the sessions. */
     async commitRemovals(
-      of: Session | 'all',
+      isOf: (clientId: string) => boolean,
       commit: (changes: readonly Change[]) => Promise<unknown>,
     ): Promise<void> {
-      const taken =
-        of === 'all' ? new Map(removals) : new Map([[of.clientId, removals.get(of.clientId) ?? []]])
+      const taken = new Map([...removals].filter(([clientId]) => isOf(clientId)))
       for (const clientId of taken.keys()) removals.delete(clientId)
       try {
         await commit([...taken.values()].flat())

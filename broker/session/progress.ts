@@ -6,17 +6,17 @@ import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Reading } from '../fanout/reading.ts'
 import type { HubTime } from '../hub-time.ts'
+import { eachOf } from './each-of.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
-import type { Session } from './session.ts'
+import type { Session, SessionBounds } from './session.ts'
 import type { SessionRecord, StoredPlace } from './session-record.ts'
 
 export type Progress = Awaited<ReturnType<typeof openProgress>>
 
 /** Interval at which a node stores its progress, milliseconds. */
 const intervalMs = 1_000
-/** Maximum number of messages that one stored value lists, for all sessions together. */
-const maxInValue = 50_000
 const { prefix } = storeKeys.progress
 
 /** How far the sessions have got, by client id. Null: the record of the session says how far. */
@@ -46,14 +46,15 @@ export async function openProgress(parts: {
   sessions: () => Iterable<Session>
   placeOf: (session: Session) => StoredPlace
   sequences: Pick<Sequences, 'next'>
-  /** The position up to which the sessions that keep up have all messages. */
-  deliveredUpTo: () => number
+  reading: Pick<Reading, 'upToOf' | 'deliveredUpTo'>
   outgoing: Pick<Outgoing, 'commitRemovals'>
+  bounds: Pick<SessionBounds, 'maxListed'>
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, journal, hubTime, sessions, placeOf, sequences, deliveredUpTo, outgoing } = parts
+  const { store, nodes, journal, hubTime, sessions, placeOf, sequences, reading, outgoing } = parts
   const { log, metrics } = parts
+  const { maxListed } = parts.bounds
   const values = new Map<string, Value>()
   /** The value that this node stored last: its JSON without the version, and its version. */
   const last = { text: '', version: 0 }
@@ -68,18 +69,22 @@ export async function openProgress(parts: {
     else values.delete(run)
   })
   let timer: NodeJS.Timeout | undefined
+  let isClosed = false
 
   return {
     /** Returns the hub time at which a run ended, milliseconds. Undefined: this node knows of no end. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
-    /** Stores the progress every second, and the removals of QoS 2 messages in the same commit. */
-    start(): void {
+    /**
+     * Stores the progress every second, and the removals of QoS 2 messages in the same commit. `storeRecord` stores a
+     * session by itself.
+     */
+    start(storeRecord: (session: Session) => Promise<void>): void {
       let isWriting = false
       const writeNow = async () => {
         if (isWriting) return
         isWriting = true
-        await write()
+        await write(storeRecord)
         isWriting = false
       }
       timer = setInterval(() => void writeNow(), intervalMs).unref()
@@ -121,57 +126,85 @@ export async function openProgress(parts: {
     /** Removes the progress of this node, unless a session still needs it, as after a crash. Never rejects. */
     async close(): Promise<void> {
       clearInterval(timer)
+      isClosed = true
       if (last.text === '' || [...sessions()].some(({ clean }) => !clean)) return
       const removed = store.commit([{ del: prefix + nodes.self }])
       await removed.catch((err: unknown) => log.warn({ err }, 'progress of sessions not removed'))
     },
   }
 
-  /** Never rejects. */
-  async function write(): Promise<void> {
-    const version = sequences.next()
-    const here = [...sessions()]
-    const value = { upTo: deliveredUpTo(), unsettled: unsettledOf(here, placeOf) }
-    const text = JSON.stringify(value satisfies Omit<Value, 'version'>)
-    // For a session that was stored since, its record counts, although the session may have got further.
-    const isLater = ({ clean, version }: Session) => !clean && version > last.version
-    if (text === last.text && !here.some(isLater)) return
-    const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
+  /**
+   * Never rejects. Stores the sessions that the value will not list first, each by itself: the value then says that
+   * their records count.
+   */
+  async function write(storeRecord: (session: Session) => Promise<void>): Promise<void> {
+    const stored = new Set<Session>()
     try {
-      await outgoing.commitRemovals('all', (removals) => store.commit([put, ...removals]))
-      Object.assign(last, { text, version })
+      while (!isClosed) {
+        const here = [...sessions()]
+        const { listed, others } = divide(here, maxListed)
+        const moved = others.filter((session) => !stored.has(session) && !isAsRecorded(session))
+        if (moved.length === 0) return await commitValue(here, listed, others)
+        for (const session of moved) stored.add(session)
+        await eachOf(moved, storeRecord)
+      }
     } catch (err) {
       metrics.storeFailures.inc()
       log.warn({ err }, 'progress of sessions not stored')
     }
   }
+
+  /**
+   * Whether the record of a session may stay as it is. The client may have acknowledged messages that the record names.
+   * After a crash these come again, but none at QoS 2.
+   */
+  function isAsRecorded(session: Session): boolean {
+    return reading.upToOf(session) === session.storedUpTo && !session.hasSentQos2
+  }
+
+  async function commitValue(here: Session[], listed: Session[], others: Session[]): Promise<void> {
+    const version = sequences.next()
+    // Without a prototype: a client id can be the name of an inherited property.
+    const unsettled: Unsettled = Object.create(null)
+    for (const session of listed)
+      unsettled[session.clientId] = { createdAt: session.createdAt, ...placeOf(session) }
+    for (const { clientId } of others) unsettled[clientId] = null
+    const value = { upTo: reading.deliveredUpTo(), unsettled }
+    const text = JSON.stringify(value satisfies Omit<Value, 'version'>)
+    // For a session that was stored since, its record counts, although the session may have got further.
+    const isLater = ({ clean, version }: Session) => !clean && version > last.version
+    if (text === last.text && !here.some(isLater)) return
+    const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
+    // Where the record counts, a QoS 2 message that the client got since then would come from the journal again.
+    const isCovered = (clientId: string) => unsettled[clientId] !== null
+    await outgoing.commitRemovals(isCovered, (removals) => store.commit([put, ...removals]))
+    Object.assign(last, { text, version })
+  }
 }
 
 /**
- * Returns how far these sessions have got. Leaves out clean sessions. Also leaves out sessions that keep up and have
- * nothing in flight.
- *
- * A session gets null if `maxInValue` leaves no room for its messages. After a crash, the hub then uses the stored
- * record, and repeats more messages. Two kinds of sessions never get null:
- * - sessions whose `upTo` differs from the `upTo` of their record
- * - sessions that were sent QoS 2 messages
+ * Divides the sessions whose places a value of progress must tell: `listed` fit into it, of `others` the records count.
+ * Leaves out clean sessions. Also leaves out sessions that keep up and have nothing in flight. `others` are those that
+ * are owed most: a few clients that acknowledge nothing must not take the room of all.
  */
-export function unsettledOf(
-  sessions: Iterable<Session>,
-  placeOf: (session: Session) => StoredPlace,
-): Unsettled {
-  // Without a prototype: a client id can be the name of an inherited property.
-  const unsettled: Unsettled = Object.create(null)
-  let room = maxInValue
-  for (const session of sessions) {
-    if (session.clean || (session.reading === 'live' && session.inFlight.size === 0)) continue
-    const { clientId, createdAt, backlog, inFlight } = session
-    const size = backlog.length + inFlight.size
-    const isAsRecorded = size > room && session.upTo === session.storedUpTo && !session.hasSentQos2
-    if (!isAsRecorded) room -= size
-    unsettled[clientId] = isAsRecorded ? null : { createdAt, ...placeOf(session) }
+export function divide(sessions: Iterable<Session>, most: number): { listed: Session[]; others: Session[] } {
+  const unsettled = [...sessions].filter(
+    ({ clean, reading, inFlight }) => !clean && (reading !== 'live' || inFlight.size > 0),
+  )
+  let end = unsettled.length
+  let size = 0
+  for (const session of unsettled) size += sizeOf(session)
+  if (size > most) unsettled.sort((a, b) => sizeOf(a) - sizeOf(b))
+  for (const largest of unsettled.toReversed()) {
+    if (size <= most) break
+    size -= sizeOf(largest)
+    end--
   }
-  return unsettled
+  return { listed: unsettled.slice(0, end), others: unsettled.slice(end) }
+}
+
+function sizeOf({ backlog, inFlight }: Session): number {
+  return 1 + backlog.length + inFlight.size
 }
 
 function runOf(key: string): string {

@@ -88,6 +88,8 @@ export interface SessionBounds {
    * later from the journal.
    */
   maxInFlight: number
+  /** Maximum number of owed messages, and of sessions, that one stored value of `progress.ts` lists. */
+  maxListed: number
 }
 
 /** The QoS 2 messages that a client has sent, by packet identifier. */
@@ -110,7 +112,7 @@ export function underway({ receiving }: Session): Promise<boolean>[] {
 }
 
 /** Tests set smaller numbers, to reach these bounds with fewer messages. */
-export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 }
+export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000, maxListed: 50_000 }
 
 export function createSession(of: {
   clientId: string

@@ -88,7 +88,10 @@ export function createStoredSessions(parts: {
     if (session.clean) return commitClean(session, changes)
     const record = recordOf(session)
     try {
-      await outgoing.commitRemovals(session, (removals) => store.commit([...changes, ...removals]))
+      await outgoing.commitRemovals(
+        (id) => id === clientId,
+        (removals) => store.commit([...changes, ...removals]),
+      )
     } catch (error) {
       // Without `repair`, the record could name this node although the client has gone.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))

@@ -360,13 +360,16 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       }
     }
     const since = performance.now() - forgottenMs
+    // What is beyond `maxListed` may come again if it was acknowledged since the log-in, but not at QoS 2.
+    const isListed = bounds.maxListed > 1_000
+    const isForgotten = (at: number) => at > since || (!isListed && at > -Infinity)
     for (const session of there) {
       const { filters, isConnected: wasConnected, isAfterCrash } = session
       change(
         session,
         ({ standing }, event) => {
           const known = { filters, wasConnected, isAfterCrash, isRaced: session.raced.has(event.number) }
-          return whenCrashed(standing, event, known, (at) => at > since)
+          return whenCrashed(standing, event, known, isForgotten)
         },
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )

@@ -35,6 +35,8 @@ export interface Bounds {
   /** Number of unacknowledged messages: the hub sends at least `inFlightWindow`, and at most `maxInFlight`. */
   inFlightWindow: number
   maxInFlight: number
+  /** Number of owed messages that a node stores in one value; for other sessions, their own records count. */
+  maxListed: number
 }
 
 export interface Filter {

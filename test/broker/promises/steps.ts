@@ -96,6 +96,7 @@ const ample: Bounds = {
   maxOwed: 1_000,
   inFlightWindow: 100,
   maxInFlight: 1_000,
+  maxListed: 50_000,
 }
 
 /** Limits so low that a few messages reach them. */
@@ -108,9 +109,11 @@ const little: fc.Arbitrary<Bounds> = fc
       { maxOwed: 8, inFlightWindow: 2, maxInFlight: 5 },
       { maxOwed: 4, inFlightWindow: 1, maxInFlight: 2 },
       { maxOwed: 4, inFlightWindow: 4, maxInFlight: 4 },
+      { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000, maxListed: 0 },
+      { maxOwed: 8, inFlightWindow: 2, maxInFlight: 5, maxListed: 3 },
     ),
   })
-  .map(({ ofSessions, ...rest }) => ({ windowBytes: 1, ...rest, ...ofSessions }))
+  .map(({ ofSessions, ...rest }) => ({ windowBytes: 1, maxListed: 50_000, ...rest, ...ofSessions }))
 
 const bounds = fc.oneof({ weight: 1, arbitrary: fc.constant(ample) }, { weight: 3, arbitrary: little })
 

@@ -187,6 +187,46 @@ t.test('a clock that is set back brings nothing again that was acknowledged befo
   t.match(await again.next('publish'), { topic: 'new' })
 })
 
+for (const maxListed of [0, 50_000]) {
+  t.test(
+    `nothing acknowledged comes again after a crash, if a value lists ${maxListed} messages`,
+    async (t) => {
+      const { start, crash } = openHub(t)
+      const progress = watchProgress()
+      const broker = await start({ wrapStore: progress.wrapStore, limits: { maxListed } })
+      // A client id can be the name of a property that objects inherit.
+      const clientIds = ['c', '__proto__', 'constructor']
+      const clients = []
+      for (const clientId of clientIds) {
+        const client = await subscriber(t, broker, clientId, { '#': 1 }, persistent)
+        clients.push(client)
+      }
+      await broker.broker.distribute(many(3, 'acknowledged'))
+      for (const client of clients) {
+        await client.next('publish', 2)
+        for (const { messageId = 0 } of publishes(client)) client.send({ cmd: 'puback', messageId })
+        await client.settled()
+      }
+      await broker.broker.distribute(many(3, 'owed'))
+      for (const client of clients) await client.next('publish', 5)
+      const isStored = (clientId: string) => progress.last().includes(`"${clientId}":`)
+      await until(() => clientIds.every(isStored), 10_000)
+      crash()
+      const after = await start()
+      for (const clientId of clientIds) {
+        const again = await returning(t, after, clientId)
+        await again.next('publish', 2)
+        await again.settled()
+        t.same(
+          publishes(again).map(({ topic, dup }) => [topic, dup]),
+          [0, 1, 2].map((nth) => [`owed/${nth}`, true]),
+          clientId,
+        )
+      }
+    },
+  )
+}
+
 t.test('a clock that is set back while a client is away keeps nothing from it', async (t) => {
   let now = Date.now()
   const hour = 3_600_000
