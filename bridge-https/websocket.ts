@@ -106,6 +106,8 @@ export function createWebSocketDoor(parts: {
   ): void {
     const end = (reason: 'protocol' | 'overload', detail: string) => {
       if (stream.destroyed) return
+      // The hub has closed it: paho-mqtt 1.6 answers without a mask.
+      if (stream.writableEnded) return void stream.destroy()
       metrics.connectionsCut.inc({ reason })
       log.warn({ remoteAddress, reason, detail }, 'connection closed')
       stream.destroy()

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import { connect as connectTls } from 'node:tls'
 import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
@@ -242,6 +243,24 @@ t.test(
   },
 )
 
+t.test('what comes behind the close of the hub breaks no protocol', async (t) => {
+  const hub = await shared
+  const before = await cutForProtocol(hub)
+  const ca = readFileSync(hub.caPath)
+  const socket = connectTls({ host: 'localhost', port: hub.httpsPort, ca })
+  // As paho-mqtt 1.6 answers a close: without a mask.
+  socket.on('data', (chunk) => {
+    if (chunk.includes(closeFrame)) socket.write(Buffer.of(0x88, 0))
+  })
+  const websocket = new WebSocket('wss://localhost/mqtt', ['mqtt'], { createConnection: () => socket })
+  await new Promise((resolve, reject) => websocket.once('open', resolve).once('error', reject))
+  const wrong = { clientId: 'wrong', username: 'sub-a-1', password: Buffer.from('wrong') }
+  websocket.send(generate(connectPacket(wrong)))
+  await closed(websocket)
+  await hub.until(async () => (await hub.ask<{ connections: number }>('status')).connections === 0)
+  t.equal(await cutForProtocol(hub), before)
+})
+
 t.test('MQTT over WebSocket counts as MQTT, and ends with the hub', async (t) => {
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS: '1' })
   const websocket = await open(t, hub)
@@ -252,6 +271,9 @@ t.test('MQTT over WebSocket counts as MQTT, and ends with the hub', async (t) =>
   await ended
   t.pass('closed')
 })
+
+/** A frame of the hub that closes a WebSocket with code 1000. */
+const closeFrame = Buffer.of(0x88, 2, 0x03, 0xe8)
 
 /** How many connections the node has cut for what they sent. */
 async function cutForProtocol(hub: TestHub): Promise<number> {
