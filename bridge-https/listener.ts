@@ -239,30 +239,33 @@ function takeOtherRequests(
   const { roundRobin, guard, addressOfRaw, door, answerRaw } = parts
   // Node itself would answer `Expect` values other than 100-continue, without the API's error envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
-  server.on('connect', (request, socket: TLSSocket) => {
-    socket.on('error', () => socket.destroy())
-    // Node has freed the parser: what stands behind the request must not reach it.
-    roundRobin.leave(request.socket)
-    answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
-  })
+  server.on('connect', (request, socket: TLSSocket) => void refuseConnect(request, socket))
   server.on('upgrade', (request, socket: TLSSocket, head) => {
     if (request instanceof HubRequest && request.isLast) {
       // Behind an unfinished body, this is no socket from Node 26 on, but hands on the errors of `request.socket`.
       socket.on('error', () => socket.destroy())
       return roundRobin.serveLast(request)
     }
+    void upgrade(request, socket, head)
+  })
+
+  async function refuseConnect(request: IncomingMessage, socket: TLSSocket): Promise<void> {
+    socket.on('error', () => socket.destroy())
+    // Node has freed the parser: what stands behind the request must not reach it.
+    await roundRobin.leave(request.socket)
+    answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
+  }
+
+  async function upgrade(request: IncomingMessage, socket: TLSSocket, head: Buffer): Promise<void> {
+    socket.on('error', () => socket.destroy())
     // Behind an unfinished body, `socket` is none from Node 26 on. No function here may keep `request`.
     const { socket: connection } = request
-    const bytes = Buffer.concat([head, roundRobin.leave(connection)])
+    const bytes = Buffer.concat([head, await roundRobin.leave(connection)])
     const remoteAddress = addressOfRaw(request)
     // For good: the connection carries nothing else from now on.
-    if (guard.carries(connection, remoteAddress)) {
-      door.upgrade(request, socket, bytes, remoteAddress, () => guard.release(connection))
-    } else {
-      socket.on('error', () => socket.destroy())
-      answerRaw(socket, 503, { request, remoteAddress })
-    }
-  })
+    if (!guard.carries(connection, remoteAddress)) return answerRaw(socket, 503, { request, remoteAddress })
+    door.upgrade(request, socket, bytes, remoteAddress, () => guard.release(connection))
+  }
 }
 
 /** The addresses of clients, also behind trusted proxies. The address of a request never changes. */

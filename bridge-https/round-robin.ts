@@ -68,12 +68,18 @@ export function createRoundRobin(server: Server) {
   server.on('secureConnection', enter)
 
   return {
-    /** Releases a connection that speaks another protocol from now on. Returns its unparsed bytes. */
-    leave(socket: object): Buffer {
+    /**
+     * Releases a connection that speaks another protocol from now on. Resolves with its unparsed bytes when the requests
+     * before are answered: a step of parsing may have read some of them, and this one.
+     */
+    async leave(socket: object): Promise<Buffer> {
       const connection = connections.get(socket)
       if (!connection) return empty
-      const { unparsed } = connection
+      const { unparsed, exchanges } = connection
       connection.leave()
+      const last = exchanges.at(-1)
+      // Not by the function `once`, which rejects where an answer cannot be sent.
+      if (last) await new Promise((resolve) => last.response.once('close', resolve))
       return unparsed
     },
 

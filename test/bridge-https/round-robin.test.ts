@@ -19,8 +19,8 @@ t.test('bytes behind an upgrade do not reach the parser', async (t) => {
   const plain = createServer().removeAllListeners('connection')
   plain.on('connection', (socket) => server.emit('secureConnection', socket))
   const left = new Promise<string>((resolve) => {
-    server.on('upgrade', (_request, socket, head) => {
-      resolve(Buffer.concat([head, roundRobin.leave(socket)]).toString())
+    server.on('upgrade', async (_request, socket, head) => {
+      resolve(Buffer.concat([head, await roundRobin.leave(socket)]).toString())
       socket.on('data', () => socket.end()).resume()
     })
   })

@@ -50,6 +50,28 @@ t.test('a request that offers another protocol is answered like any other', asyn
   t.notOk(hub.lines.some((line) => String(line.path).includes('smuggled')))
 })
 
+t.test('a request with which a connection leaves HTTP is answered behind those before it', async (t) => {
+  const hub = await startTestHub(t)
+  const get = 'GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n'
+  // Its bytes and the next request come in one piece: both are read before it is answered.
+  const logIn =
+    'POST /auth/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}'
+  const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n'
+  const toMqtt = `${key}Sec-WebSocket-Protocol: mqtt\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n`
+  const close = '\x88\x80\0\0\0\0'
+  for (const [last, behind, status] of [
+    [`GET /mqtt HTTP/1.1\r\nHost: x\r\n${toMqtt}\r\n`, close, 101],
+    ['GET /mqtt HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n', '', 400],
+    ['CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n', get, 404],
+  ] as const) {
+    for (const before of [[], [404], [400], [404, 400], [400, 400]]) {
+      const requests = before.map((each) => (each === 404 ? get : logIn)).join('')
+      const got = await statusesOf(t, hub, requests + last, behind, 100_000)
+      t.same(got, [...before, status], `${last.slice(0, 30)} behind ${before}`)
+    }
+  }
+})
+
 /** Sends `text` in pieces, the last one together with `behind`. Resolves with all statuses when the hub closes. */
 async function statusesOf(t: Test, hub: TestHub, text: string, behind: string, pieceBytes: number) {
   const socket = connect({ host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) })
@@ -68,7 +90,7 @@ async function statusesOf(t: Test, hub: TestHub, text: string, behind: string, p
     socket.write(text.slice(at, at + pieceBytes))
     await immediate()
   }
-  socket.write(text.slice(at) + behind)
+  socket.write(text.slice(at) + behind, 'latin1')
   await over
   return [...answers.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status))
 }
