@@ -58,7 +58,7 @@ function createNode(): TopicNode {
 function collect(node: TopicNode, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]
   if (level === '#') {
-    for (const { topic } of nodesBelow(node, depth)) if (topic !== undefined) topics.push(topic)
+    addBelow(node, depth, topics)
   } else if (level === '+') {
     for (const [name, child] of node.children) {
       if (depth > 0 || !name.startsWith('$')) collect(child, levels, depth + 1, topics)
@@ -72,12 +72,12 @@ function collect(node: TopicNode, levels: string[], depth: number, topics: strin
 }
 
 /**
- * Yields the node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below. A filter `#` leaves out topics that begin
+ * Adds the topics at the node itself (`a/#` matches `a`, §4.7.1.2) and below. A filter `#` leaves out topics that begin
  * with `$` [MQTT-4.7.2-1].
  */
-function* nodesBelow(node: TopicNode, depth: number): Generator<TopicNode> {
-  yield node
+function addBelow(node: TopicNode, depth: number, topics: string[]): void {
+  if (node.topic !== undefined) topics.push(node.topic)
   for (const [name, child] of node.children) {
-    if (depth > 0 || !name.startsWith('$')) yield* nodesBelow(child, depth + 1)
+    if (depth > 0 || !name.startsWith('$')) addBelow(child, depth + 1, topics)
   }
 }

@@ -270,15 +270,21 @@ export interface PublishFlags {
   dup?: boolean
 }
 
-/** Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. */
-export function preparePublish({ topic, payload }: Pick<PublishFrame, 'topic' | 'payload'>): Publish {
+/**
+ * Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. `allocate` returns the bytes for an encoding
+ * of this length.
+ */
+export function preparePublish(
+  { topic, payload }: Pick<PublishFrame, 'topic' | 'payload'>,
+  allocate: (length: number) => Buffer = Buffer.allocUnsafe,
+): Publish {
   const encodings: (Encoding | undefined)[] = []
   return {
     packet(qos, flags, packetId = 0) {
       const bits = (flags.dup ? 8 : 0) | (qos << 1) | (flags.retain ? 1 : 0)
       let encoding = encodings[bits]
       if (!encoding) {
-        encoding = encodePublish(bits, topic, payload)
+        encoding = encodePublish(bits, topic, payload, allocate)
         encodings[bits] = encoding
       }
       const { bytes, idAt } = encoding
@@ -296,13 +302,18 @@ interface Encoding {
   idAt: number
 }
 
-function encodePublish(flags: number, topic: string, payload: Buffer): Encoding {
+function encodePublish(
+  flags: number,
+  topic: string,
+  payload: Buffer,
+  allocate: (length: number) => Buffer,
+): Encoding {
   const header = (packetType.publish << 4) | flags
   const nameLength = Buffer.byteLength(topic)
   const idLength = (header & 0b110) === 0 ? 0 : 2
   const remaining = 2 + nameLength + idLength + payload.length
   const lengthBytes = lengthBytesOf(remaining)
-  const bytes = Buffer.allocUnsafe(1 + lengthBytes + remaining)
+  const bytes = allocate(1 + lengthBytes + remaining)
   bytes[0] = header
   const topicAt = writeLength(bytes, 1, remaining)
   bytes.writeUInt16BE(nameLength, topicAt)

@@ -65,7 +65,7 @@ export function createDistribution(
     const now = clock()
     const { at, changes: appending, stored } = journal.append(messages, now)
     const changes = appending.concat(retained.changes(messages, now, at))
-    const publishes = messages.map(preparePublish)
+    const publishes = messages.map((message) => preparePublish(message))
     let shown: ReturnType<typeof retained.show> | undefined
     let sent: Promise<void> | undefined
     waiting.push(publishes)
@@ -113,7 +113,7 @@ export function createDistribution(
   function deliverOfOthers(): void {
     const entries = ofOthers
     ofOthers = []
-    const publishes = entries.map(preparePublish)
+    const publishes = entries.map((entry) => preparePublish(entry))
     void live.deliver(entries.map((entry, nth) => [entry, publishes[nth], entry.position]))
     void persistent.deliver(entries, publishes)
   }

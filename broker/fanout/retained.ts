@@ -22,6 +22,11 @@ export type RetainedSending = ReturnType<typeof createRetainedSending>
 /** Maximum number of retained values to look up in one turn of the event loop. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
+/**
+ * The values that one turn sends, one behind the other. With buffers of their own, V8 would collect the whole heap every
+ * few new subscribers. Its size is that of the most bytes a turn had: some more than the largest message.
+ */
+let together = Buffer.alloc(0)
 
 /**
  * Sends clients the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of each client. Looks up
@@ -138,9 +143,13 @@ export function createRetainedSending(parts: {
     due: readonly string[],
     underway: string[] | undefined,
   ): number {
-    const packets: Buffer[] = []
     let done = 0
+    let count = 0
     let bytes = 0
+    const allocate = (length: number): Buffer => {
+      if (together.length < bytes + length) together = Buffer.concat([together, Buffer.alloc(length)])
+      return together.subarray(bytes, bytes + length)
+    }
     for (const topic of due) {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
@@ -159,14 +168,12 @@ export function createRetainedSending(parts: {
       // is still sending it live.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
-      metrics.deliveries.inc()
-      const packet = packetFor(session, preparePublish(value), qos, fromRetained)
-      if (!packet) continue
-      bytes += packet.length
-      packets.push(packet)
+      count++
+      bytes += packetFor(session, preparePublish(value, allocate), qos, fromRetained)?.length ?? 0
     }
+    metrics.deliveries.inc(count)
     // One write, and one TLS record: many small ones take longer than the values themselves.
-    if (packets.length > 0) connection.outgoing.write(Buffer.concat(packets, bytes))
+    if (bytes > 0) connection.outgoing.write(together.subarray(0, bytes), true)
     return done
   }
 }
