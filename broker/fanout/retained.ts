@@ -88,8 +88,7 @@ export function createRetainedSending(parts: {
     connection: MqttConnection,
     filters: ReadonlyMap<string, Grant>,
   ): Promise<void> {
-    const asking = createSubscriptions<NewFilter>()
-    for (const [filter, grant] of filters) asking.add(filter, { filter, ...grant }, 0)
+    const asking = filtersOf(filters)
     const underway: string[] = []
     await sendPaced(session, connection, asking, dueOf(session, filters.keys(), retained), underway)
     if (underway.length > 0) {
@@ -153,7 +152,7 @@ export function createRetainedSending(parts: {
     for (const topic of due) {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
-      const filters = [...asking.match(topic).keys()]
+      const filters = asking(topic)
       const granted = grantedNow(session, filters)
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
@@ -218,7 +217,17 @@ interface NewFilter extends Grant {
   filter: string
 }
 
-type NewFilters = ReturnType<typeof createSubscriptions<NewFilter>>
+/** The new filters that match a topic of `dueOf`. */
+type NewFilters = (topic: string) => readonly NewFilter[]
+
+function filtersOf(grants: ReadonlyMap<string, Grant>): NewFilters {
+  const all = [...grants].map(([filter, grant]) => ({ filter, ...grant }))
+  // One filter, as nearly always, matches each topic that is due because of it.
+  if (all.length === 1) return () => all
+  const tree = createSubscriptions<NewFilter>()
+  for (const each of all) tree.add(each.filter, each, 0)
+  return (topic) => [...tree.match(topic).keys()]
+}
 
 /** Finds out which retained values a client has got live since it subscribed. */
 function createGotLive(retained: RetainedMessages) {
