@@ -95,6 +95,25 @@ t.test('what did the hub make of an event that was published', { skip }, async (
   t.same(problems, [])
 })
 
+t.test('a list cuts no name of a livestream within a word', { skip }, async (t) => {
+  const { page, studio } = await start(t, both)
+  await studio.publish(playing(livestream))
+  await studio.publish({ ...playing(livestream), event: `de.org.hub.v1.radio.${'x'.repeat(200)}` })
+  await open(page, 'Events')
+  const [word = ''] = livestream.title.split(' ')
+  const name = page.getByRole('cell', { name: livestream.title, exact: true }).first()
+  await name.waitFor()
+  const lines = await name.evaluate((cell, length) => {
+    const range = cell.ownerDocument.createRange()
+    const text = cell.ownerDocument.createTreeWalker(cell, 4).nextNode()
+    if (!text) return 0
+    range.setStart(text, 0)
+    range.setEnd(text, length)
+    return range.getClientRects().length
+  }, word.length)
+  t.equal(lines, 1, word)
+})
+
 t.test('an event for livestreams of two publishers is listed with both', { skip }, async (t) => {
   const { page, studio, problems } = await start(t, both)
   await studio.publish(playing(livestream, { services: [livestream, station(1)].map(serviceOf) }))
