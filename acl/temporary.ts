@@ -26,6 +26,7 @@ const label = 'page'
 /** Makes subscriber credentials for pages. A credential ends after an hour, or when its log-in is void. */
 export function createTemporaryCredentials(parts: {
   credentials: Pick<Credentials, 'add' | 'ofUser' | 'revoke' | 'isValid'>
+  /** Whether the log-in of a page is still valid. */
   isCurrent: (login: PageLogin) => boolean
   clock: () => number
   mostPerUser?: number

@@ -1,9 +1,9 @@
+import { boolean, instant, one, string } from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { type BanKind, banKinds, problemOfBan } from '../listener/bans.ts'
 import { oneOf, text } from './arguments.ts'
 import { refusal, unknownName } from './errors.ts'
 import { changes, reads } from './operation.ts'
-import { boolean, instant, one, string } from './results.ts'
 
 const ban = Type.Object({
   kind: one(...banKinds),

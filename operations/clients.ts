@@ -1,13 +1,4 @@
 import type { TraceLine } from '../broker/packet-trace.ts'
-import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
-import { Type } from '../event/type.ts'
-import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
-import { assertCarriedOut, refusal, unknownName } from './errors.ts'
-import { anId } from './examples.ts'
-import { choose } from './lookups/choose.ts'
-import { livestreamsNamed } from './lookups/livestreams.ts'
-import type { NodeParts } from './node-parts.ts'
-import { changes, loses, reads } from './operation.ts'
 import {
   boolean,
   instant,
@@ -18,7 +9,16 @@ import {
   string,
   stringOrNull,
   texts,
-} from './results.ts'
+} from '../event/answer-fields.ts'
+import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
+import { Type } from '../event/type.ts'
+import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
+import { assertCarriedOut, refusal, unknownName } from './errors.ts'
+import { anId } from './examples.ts'
+import { choose } from './lookups/choose.ts'
+import { livestreamsNamed } from './lookups/livestreams.ts'
+import type { NodeParts } from './node-parts.ts'
+import { changes, loses, reads } from './operation.ts'
 
 const client = Type.Object({
   clientId: string,

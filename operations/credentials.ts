@@ -1,5 +1,6 @@
 import type { Credential, IssuedCredential as Issued } from '../acl/credentials.ts'
 import { checkCredentialRequest, maxRevokeAfterMs, roles } from '../acl/permissions.ts'
+import { boolean, instant, instantOrNull, one, orNull, string, texts } from '../event/answer-fields.ts'
 import { eventClasses } from '../event/kind.ts'
 import { Type } from '../event/type.ts'
 import {
@@ -19,7 +20,6 @@ import { anInstitution, aUsername } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, one, orNull, string, texts } from './results.ts'
 
 const permissions = {
   username: string,

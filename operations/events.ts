@@ -1,8 +1,21 @@
 import { isUtf8 } from 'node:buffer'
 import type { Static, TObject } from 'typebox'
+import {
+  boolean,
+  instant,
+  instantOrNull,
+  integer,
+  number,
+  orNull,
+  recordOf,
+  string,
+  stringOrNull,
+  texts,
+} from '../event/answer-fields.ts'
 import { parseInstant } from '../event/format.ts'
 import { eventClasses } from '../event/kind.ts'
 import type { Excerpt } from '../event/message.ts'
+import { feedback, problem, receiver, warning } from '../event/outcome-schemas.ts'
 import { Type } from '../event/type.ts'
 import type { Entry } from '../journal/entry.ts'
 import {
@@ -32,23 +45,7 @@ import { anId, anInstitution } from './examples.ts'
 import { livestreamsNamed, newestEvents } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { type Of, reads } from './operation.ts'
-import { attempt } from './queues.ts'
-import {
-  boolean,
-  instant,
-  instantOrNull,
-  integer,
-  number,
-  one,
-  orNull,
-  recordOf,
-  string,
-  stringOrNull,
-  texts,
-} from './results.ts'
 
-export const errorItem = Type.Object({ path: string, message: string, errorCode: string })
-export const warning = Type.Object({ ...errorItem.properties, startBehindMs: Type.Optional(integer) })
 const warnings = Type.Optional(Type.Array(warning))
 
 const row = {
@@ -67,7 +64,7 @@ const row = {
   eventTime: stringOrNull,
   title: stringOrNull,
   artist: stringOrNull,
-  errors: Type.Array(errorItem),
+  errors: Type.Array(problem),
   warnings,
 }
 export const listedEvent = Type.Object(row)
@@ -86,16 +83,6 @@ const slowEvent = Type.Object({
   position: integer,
   at: instant,
   node: string,
-})
-
-export const delivery = Type.Object({
-  queue: string,
-  target: stringOrNull,
-  contact: stringOrNull,
-  state: one('delivered', 'waiting', 'retrying', 'dead letter', 'stale', 'settled'),
-  held: orNull(one('paused', 'disabled')),
-  behind: stringOrNull,
-  attempts: Type.Array(attempt),
 })
 
 export const shownEvent = Type.Object({
@@ -126,7 +113,7 @@ export const shownEvent = Type.Object({
   ),
   nodes: Type.Array(Type.Object({ node: string, recipients: orNull(integer) })),
   stages: orNull(Type.Object({ ...stages, node: string })),
-  deliveries: Type.Array(delivery),
+  deliveries: Type.Array(receiver),
 })
 
 const newest = Type.Object({
@@ -153,27 +140,10 @@ const recent = Type.Object({
 })
 
 /** A report (docs/publishers.md, "Feedback") with the topics of the messages. */
-export const checked = Type.Object({
-  outcome: one('published', 'blocked', 'invalid', 'failed'),
-  statuses: Type.Object({ published: integer, blocked: integer, failed: integer }),
-  event: stringOrNull,
-  id: stringOrNull,
-  playlistItemId: stringOrNull,
-  name: stringOrNull,
-  eventTime: stringOrNull,
-  services: texts,
-  errors: Type.Array(errorItem),
-  warnings,
-  receivedAt: instant,
-  clientId: stringOrNull,
-  payloadHash: string,
-  dryRun: Type.Optional(Type.Literal(true)),
-  trace: Type.Null(),
-  topics: texts,
-})
+export const checked = Type.Object({ ...feedback.properties, payloadHash: string, warnings, topics: texts })
 
 export type ListedEvent = Of<typeof listedEvent>
-export type EventError = Of<typeof errorItem>
+export type EventError = Of<typeof problem>
 type SlowEvent = Of<typeof slowEvent>
 /** When an event reached each stage, milliseconds after its arrival. */
 export type Stages = Pick<SlowEvent, 'decided' | 'stored' | 'written'>

@@ -1,3 +1,4 @@
+import { one, string } from '../event/answer-fields.ts'
 import { type Check, checkOf, checks } from '../event/error.ts'
 import { remedyOf } from '../event/remedy.ts'
 import { Type } from '../event/type.ts'
@@ -5,7 +6,6 @@ import { text } from './arguments.ts'
 import { eventNamed, type ShownEvent, toShown } from './events.ts'
 import type { NodeParts } from './node-parts.ts'
 import { type Of, reads } from './operation.ts'
-import { one, string } from './results.ts'
 
 const step = Type.Object({
   step: string,

@@ -1,10 +1,10 @@
+import { boolean, instantOrNull, integer, orNull, string, stringOrNull } from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { text } from './arguments.ts'
 import { refusal } from './errors.ts'
 import { anId } from './examples.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, type Of, reads } from './operation.ts'
-import { boolean, instantOrNull, integer, orNull, string, stringOrNull } from './results.ts'
 
 const status = {
   source: Type.String({ description: 'the configured source, without passwords and tokens' }),

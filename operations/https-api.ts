@@ -1,11 +1,20 @@
 import { checkAnnouncement, maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
+import {
+  boolean,
+  instant,
+  instantOrNull,
+  integer,
+  one,
+  orNull,
+  string,
+  stringOrNull,
+} from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { dateOrInstant, errorOf, limit, track, url } from './arguments.ts'
 import { unlessError } from './errors.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
 const key = {
   kid: string,

@@ -1,7 +1,7 @@
+import { boolean, integer, string } from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { listOf } from './arguments.ts'
 import { changes, type Of } from './operation.ts'
-import { boolean, integer, string } from './results.ts'
 
 const part = Type.Object({
   found: integer,

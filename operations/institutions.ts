@@ -1,10 +1,10 @@
+import { boolean, instant, one, string } from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import { email, institution } from './arguments.ts'
 import { refusal, unknownName } from './errors.ts'
 import { anEmail, anInstitution } from './examples.ts'
 import { changes, loses, reads } from './operation.ts'
-import { boolean, instant, one, string } from './results.ts'
 
 export const contactStates = ['unconfirmed', 'confirmed', 'unsubscribed'] as const
 

@@ -1,3 +1,14 @@
+import {
+  boolean,
+  instant,
+  integer,
+  number,
+  one,
+  orNull,
+  recordOf,
+  string,
+  stringOrNull,
+} from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { trendSeconds } from '../telemetry/trend.ts'
 import { limit, text } from './arguments.ts'
@@ -5,7 +16,6 @@ import { refusal } from './errors.ts'
 import { feedStatus } from './feed.ts'
 import { choose } from './lookups/choose.ts'
 import { loses, type Of, reads } from './operation.ts'
-import { boolean, instant, integer, number, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 const status = Type.Object({
   node: string,

@@ -1,3 +1,13 @@
+import {
+  boolean,
+  instant,
+  instantOrNull,
+  integer,
+  one,
+  orNull,
+  string,
+  stringOrNull,
+} from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { limit, livestream, oneOf, text } from './arguments.ts'
 import { refusal, unknownName } from './errors.ts'
@@ -6,7 +16,6 @@ import { choose } from './lookups/choose.ts'
 import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, reads } from './operation.ts'
-import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
 const states = ['shown', 'idle text', 'test', 'sending', 'retrying', 'nothing'] as const
 const results = ['acknowledged', 'refused', 'failed'] as const

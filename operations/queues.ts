@@ -1,4 +1,15 @@
+import {
+  instant,
+  instantOrNull,
+  integer,
+  one,
+  orNull,
+  recordOf,
+  string,
+  stringOrNull,
+} from '../event/answer-fields.ts'
 import { parseInstant } from '../event/format.ts'
+import { attempt } from '../event/outcome-schemas.ts'
 import { Type } from '../event/type.ts'
 import { instant as instantArgument, limit, oneOf, queue, text } from './arguments.ts'
 import { refusal, uniqueByPrefix, unknownName } from './errors.ts'
@@ -6,7 +17,6 @@ import { aQueue } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { type ChangeRequest, changes, type Of, reads } from './operation.ts'
-import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 /** The states of the queue of a push subscription. */
 export const subscriptionStates = [
@@ -54,20 +64,6 @@ const shownQueue = Type.Object({
   driver: orNull(driver, 'null: the driver is a part of the hub'),
   disabledAt: instantOrNull,
   pausedAt: instantOrNull,
-})
-
-export const attempt = Type.Object({
-  messageId: string,
-  time: instant,
-  status: orNull(integer, 'null: no answer, or one without a status'),
-  duration: Type.Number({ description: 'milliseconds' }),
-  reason: orNull(string, 'null: the target acknowledged the message'),
-  stale: Type.Optional(
-    Type.Object(
-      { livestreamId: stringOrNull, count: integer, first: instant, last: instant },
-      { description: 'no attempt: these events were passed over, not worth delivering any more' },
-    ),
-  ),
 })
 
 const deadLetter = Type.Object({

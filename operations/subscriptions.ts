@@ -1,8 +1,19 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { coversLivestream } from '../delivery/webhook/selected.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
+import {
+  boolean,
+  instant,
+  instantOrNull,
+  integer,
+  one,
+  orNull,
+  string,
+  stringOrNull,
+} from '../event/answer-fields.ts'
 import { quote } from '../event/error.ts'
 import { isLivestreamUrn } from '../event/format.ts'
+import { attempt } from '../event/outcome-schemas.ts'
 import { Type } from '../event/type.ts'
 import { inTurns } from '../telemetry/turns.ts'
 import { eitherOf, institution, limit, livestream, subscription, text } from './arguments.ts'
@@ -12,8 +23,7 @@ import { choose } from './lookups/choose.ts'
 import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { attempt, queueStates, standing, subscriptionStates, trouble } from './queues.ts'
-import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
+import { queueStates, standing, subscriptionStates, trouble } from './queues.ts'
 
 const listed = {
   name: string,

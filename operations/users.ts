@@ -1,5 +1,6 @@
 import { permissions, type User } from '../bridge-https/users/user.ts'
 import type { ResetToken } from '../bridge-https/users/users.ts'
+import { boolean, instant, one, string } from '../event/answer-fields.ts'
 import { Type } from '../event/type.ts'
 import { eitherOf, email, institution, limit, listOf, oneOf } from './arguments.ts'
 import { unknownName, unlessError } from './errors.ts'
@@ -7,7 +8,6 @@ import { anEmail, anInstitution } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, reads } from './operation.ts'
-import { boolean, instant, one, string } from './results.ts'
 
 const user = Type.Object({
   userId: string,

@@ -1,3 +1,4 @@
+import { integer, orNull, stringOrNull } from '../../event/answer-fields.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { Type } from '../../event/type.ts'
 import { fieldOf } from '../../on-air/now.ts'
@@ -7,7 +8,6 @@ import * as examples from './examples.ts'
 
 const event = { type: 'object', description: 'As subscribers got it; see /asyncapi.json' } as const
 const eventOrNull = Type.Unsafe<object | null>({ ...event, type: ['object', 'null'] })
-const textOrNull = Type.Unsafe<string | null>({ type: ['string', 'null'] })
 
 /** One for each kind of event. */
 const shown = Object.fromEntries(
@@ -26,18 +26,13 @@ const shown = Object.fromEntries(
 export const LivestreamNow = Type.Object(
   {
     id: Type.String(),
-    title: textOrNull,
-    institution: Type.Object({ id: textOrNull, title: textOrNull }),
+    title: stringOrNull,
+    institution: Type.Object({ id: stringOrNull, title: stringOrNull }),
     ...shown,
-    at: Type.Unsafe<string | null>({
-      type: ['string', 'null'],
-      format: 'date-time',
-      description: 'When the newest of these events was accepted',
-    }),
-    position: Type.Unsafe<number | null>({
-      type: ['integer', 'null'],
-      description: 'Position of the newest of these events; a stream goes on behind it',
-    }),
+    at: orNull(
+      Type.String({ format: 'date-time', description: 'When the newest of these events was accepted' }),
+    ),
+    position: orNull(integer, 'Position of the newest of these events; a stream goes on behind it'),
     stale: Type.Boolean({ description: 'What plays should have ended more than 10 minutes ago' }),
   },
   {

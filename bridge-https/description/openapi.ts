@@ -4,10 +4,19 @@ import { eventSchemas } from '../../event/kind.ts'
 import { errorStatuses, type StatusRow } from '../answer.ts'
 import type { ApiTrack, TrackState } from '../lifecycle/track.ts'
 import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Route } from '../routes/route.ts'
-import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
+import * as historySchemas from './history-schemas.ts'
+import * as onAirSchemas from './on-air-schemas.ts'
+import * as pageSchemas from './page-schemas.ts'
+import * as published from './published-event.ts'
+import * as bodySchemas from './schemas.ts'
 
 const bearer = 'bearer'
 const reader = 'reader'
+
+/** What the schemas of the HTTPS API export, except those of events. */
+export const apiSchemas = [bodySchemas, pageSchemas, onAirSchemas, historySchemas, published].flatMap(
+  (file) => Object.values<object>(file),
+)
 
 /** Describes every route that has not retired, from the table that the hub serves (service.md §9). */
 export function describeApi(
@@ -171,7 +180,12 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
         description,
         schema,
         mediaType = 'application/json',
-      } = isRefusal ? { description: answer, schema: row?.listsErrors ? ErrorWithItems : PlainError } : answer
+      } = isRefusal
+        ? {
+            description: answer,
+            schema: row?.listsErrors ? bodySchemas.ErrorWithItems : bodySchemas.PlainError,
+          }
+        : answer
       const headers = {
         ...(isDeprecated && noticeHeaders),
         ...(isRefusal && row?.mayRetry && retryHeader),
@@ -207,7 +221,7 @@ const challengeHeader = {
 
 /** The schemas of the HTTPS API, and every event schema that a reference leads to. */
 function schemasFor(paths: object): Record<string, unknown> {
-  const ofDoor = components(namedSchemas)
+  const ofDoor = components(apiSchemas)
   const ofEvents = components(eventSchemas)
   const named = new Set<string>()
   const look = (part: unknown) => {

@@ -1,24 +1,18 @@
 import type { Static } from 'typebox'
 import { Type } from '../../event/type.ts'
-import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
+import { AskResetBody, LogInAnswer, UseResetBody } from './schemas.ts'
 
 /* Schemas for pages (design.md §9). */
 
-const trace = Type.Null({ description: 'Deprecated, always null', deprecated: true })
+const { token, expiresIn, expires, user, trace } = LogInAnswer.properties
 
 export const Session = Type.Object(
   {
-    token: Type.String({ description: 'Access token (JWT), goes into the header Authorization' }),
-    expiresIn: Type.Integer({ description: 'Seconds that the token is valid' }),
-    expires: Type.String({ format: 'date-time', description: 'When the token expires' }),
-    user: Type.Object({
-      user_id: Type.String(),
-      email: Type.String(),
-      email_verified: Type.Boolean(),
-      institution: Type.String({ description: 'urn:org:institution:<id>' }),
-      permissions: Type.Array(Type.String()),
-    }),
+    token,
+    expiresIn,
+    expires,
+    user: Type.Object({ ...user.properties, permissions: Type.Array(Type.String()) }),
     trace,
   },
   { $id: 'Session', title: 'Session', examples: [examples.session] },
@@ -28,12 +22,8 @@ export type FirstOperatorBody = Static<typeof FirstOperatorBody>
 export const FirstOperatorBody = Type.Object(
   {
     token: Type.String({ maxLength: 200, description: 'the token of the link that the node printed' }),
-    email: Type.String({ format: 'email', maxLength: 254, description: 'an e-mail address' }),
-    password: Type.String({
-      minLength: passwordLength.min,
-      maxLength: passwordLength.max,
-      description: `a password of ${passwordLength.min} to ${passwordLength.max} characters`,
-    }),
+    email: AskResetBody.properties.email,
+    password: UseResetBody.properties.password,
   },
   { title: 'FirstOperatorRequest', additionalProperties: false, examples: [examples.firstOperator] },
 )

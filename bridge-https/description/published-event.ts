@@ -1,4 +1,5 @@
 import type { Static } from 'typebox'
+import { one, orNull, string } from '../../event/answer-fields.ts'
 import { TrackEvent } from '../../event/kinds/track.ts'
 import { Service } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
@@ -15,15 +16,11 @@ export const ServiceTopic = Type.Object(
     id: Type.String({ description: 'Id of the topic, which is that of the livestream' }),
     name: Type.String({ description: 'de.org.hub.<stage>.<percent-encoded id>' }),
     status: Type.Unsafe<'MESSAGE_SENT' | 'TOPIC_CREATED'>({
-      type: 'string',
-      enum: ['MESSAGE_SENT', 'TOPIC_CREATED'],
+      ...one('MESSAGE_SENT', 'TOPIC_CREATED'),
       description:
         '`MESSAGE_SENT`: the event went out to the livestream. `TOPIC_CREATED`: the topic is new and the event did not go out, send it again.',
     }),
-    messageId: Type.Unsafe<string | null>({
-      type: ['string', 'null'],
-      description: 'Id of the message that went out, else null',
-    }),
+    messageId: orNull(string, 'Id of the message that went out, else null'),
   },
   {
     $id: 'ServiceTopic',
@@ -58,10 +55,7 @@ export const PublishedEvent = Type.Object(
     services: Type.Array(Type.Unsafe<Static<typeof PublishedService>>({ $ref: 'PublishedService' }), {
       description: 'As sent, each accepted one with its id and its topic',
     }),
-    id: Type.Unsafe<string | null>({
-      type: ['string', 'null'],
-      description: 'Given by the service. Do not assume digits only. Null in a dry run.',
-    }),
+    id: orNull(string, 'Given by the service. Do not assume digits only. Null in a dry run.'),
   },
   {
     $id: 'PublishedEvent',

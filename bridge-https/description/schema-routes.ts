@@ -2,16 +2,15 @@ import { eventSchemas } from '../../event/kind.ts'
 import { refuse } from '../answer.ts'
 import { keptByAll } from '../caching.ts'
 import type { Route } from '../routes/route.ts'
-import { components } from './openapi.ts'
+import { apiSchemas, components } from './openapi.ts'
 import { receivedSchemas } from './received-schemas.ts'
-import { namedSchemas } from './schemas.ts'
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
 
 /** The route of the JSON Schemas of events and of the HTTPS API (design.md §9). */
 export function schemaRoutes({ publicUrl }: { publicUrl: () => string }): Route[] {
   // References are relative to the `$id`.
-  const named = [...eventSchemas, ...receivedSchemas, ...namedSchemas]
+  const named = [...eventSchemas, ...receivedSchemas, ...apiSchemas]
   const schemas = new Map(Object.entries(components(named, (name) => `${name}.json`)))
   return [
     {

@@ -1,14 +1,14 @@
-import type { Static, TSchema } from 'typebox'
+import type { Static } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
+import { one, orNull, string, stringOrNull } from '../../event/answer-fields.ts'
 import { delay, kinds, livestreams, maxAge, ordering, types } from '../../event/delivery-fields.ts'
+import { warning } from '../../event/outcome-schemas.ts'
 import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
-import { Feedback, KeptEvent, LivestreamEvents, warning } from './history-schemas.ts'
-import { LivestreamNow, LivestreamsNow, PlayedAt } from './on-air-schemas.ts'
-import * as pageSchemas from './page-schemas.ts'
-import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
+import { Delivery } from './history-schemas.ts'
+import type { PublishedEvent } from './published-event.ts'
 
 /*
  * The bodies of the HTTPS API (service.md §2.7 to §2.9, design.md §9). The same schemas check requests and describe the
@@ -172,7 +172,7 @@ export const Subscription = Type.Object(
     path: Type.String({ description: 'projects/<project>/subscriptions/<name>' }),
     topic: Type.Object({ id: Type.String(), name: Type.String(), path: Type.String() }),
     ackDeadlineSeconds: count('Seconds the receiver has for its answer'),
-    retryPolicy: Type.Union([Type.String(), Type.Null()]),
+    retryPolicy: stringOrNull,
     serviceAccount: Type.String({ description: 'The claim email of its pushes; compare it' }),
     url: Type.String(),
     contact: Type.String(),
@@ -184,9 +184,7 @@ export const Subscription = Type.Object(
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator` or `paused by the institution`: what arrives waits until one of them resumes it',
     }),
     since: instant('When this state began'),
-    reason: Type.Union([Type.String(), Type.Null()], {
-      description: 'Why it is not active; for people, such as `answered 503`',
-    }),
+    reason: orNull(string, 'Why it is not active; for people, such as `answered 503`'),
   },
   { $id: 'Subscription', title: 'Subscription', examples: [examples.subscription] },
 )
@@ -201,9 +199,7 @@ export const SigningSecret = Type.Object(
     secret: Type.String({
       description: 'What `webhook-signature` is made with: `whsec_` and base64. Shown once',
     }),
-    previousUntil: Type.Union([instant('Until then those before sign, too'), Type.Null()], {
-      description: 'Null: there was none before',
-    }),
+    previousUntil: orNull(instant('Until then those before sign, too'), 'Null: there was none before'),
   },
   { $id: 'SigningSecret', title: 'SigningSecret', examples: [examples.signingSecret] },
 )
@@ -255,37 +251,8 @@ export const PluginWork = Type.Object(
   { title: 'PluginWork' },
 )
 
-export const Delivery = Type.Object(
-  {
-    messageId: Type.String({ description: 'Id of the event, or of a test message' }),
-    time: instant('When it was tried'),
-    status: Type.Union([Type.Integer(), Type.Null()], {
-      description: 'Status of the answer; null: none came',
-    }),
-    duration: Type.Integer({ description: 'Milliseconds' }),
-    reason: Type.Union([Type.String(), Type.Null()], {
-      description: 'Why it was not acknowledged; null: it was',
-    }),
-    stale: Type.Optional(
-      Type.Object(
-        {
-          livestreamId: Type.Union([Type.String(), Type.Null()]),
-          count: Type.Integer(),
-          first: instant('When the first of them was accepted'),
-          last: instant('When the last of them was accepted'),
-        },
-        {
-          description:
-            'No try: these events of a livestream were passed over, because they were not worth it any more (`maxAge`)',
-        },
-      ),
-    ),
-  },
-  { $id: 'Delivery', title: 'Delivery', examples: [examples.delivery] },
-)
-
 export const TestAnswer = Type.Object(
-  { delivered: Type.Boolean(), delivery: Type.Unsafe({ $ref: 'Delivery' }), trace },
+  { delivered: Type.Boolean(), delivery: Delivery, trace },
   { $id: 'TestResult', title: 'TestResult', examples: [examples.tested] },
 )
 
@@ -296,7 +263,7 @@ export const ServiceInfo = Type.Object(
 
 export const Health = Type.Object(
   {
-    status: Type.Union([Type.Literal('ok'), Type.Literal('unavailable')]),
+    status: one('ok', 'unavailable'),
     store: Type.Union([Type.Boolean(), Type.Literal('replaced')]),
     feed: Type.Boolean(),
   },
@@ -311,12 +278,12 @@ export const Liveness = Type.Object(
 export const NotReady = Type.Object(
   {
     status: Type.Literal('unavailable'),
-    reason: Type.Union([Type.Literal('cut off'), Type.Literal('store')]),
+    reason: one('cut off', 'store'),
   },
   { $id: 'NotReady', title: 'NotReady', examples: [{ status: 'unavailable', reason: 'cut off' }] },
 )
 
-const ErrorItem = Type.Object(
+export const ErrorItem = Type.Object(
   {
     path: Type.String({ description: 'Place in the request, such as .body.start' }),
     message: Type.String(),
@@ -340,36 +307,3 @@ export const PlainError = Type.Object(
   { message, trace },
   { $id: 'Error', title: 'Error', additionalProperties: false, examples: [examples.plainError] },
 )
-
-/** All schemas with an `$id`, except those of events. They are components of the API description. */
-export const namedSchemas: readonly TSchema[] = [
-  LogInAnswer,
-  pageSchemas.Session,
-  pageSchemas.MqttCredential,
-  pageSchemas.Livestreams,
-  LivestreamNow,
-  LivestreamsNow,
-  PlayedAt,
-  TraceAnswer,
-  ServiceTopic,
-  PublishedService,
-  PublishedEvent,
-  PublishAnswer,
-  Topic,
-  Subscription,
-  SigningSecret,
-  Deleted,
-  ReplayAnswer,
-  Delivery,
-  TestAnswer,
-  Feedback,
-  LivestreamEvents,
-  KeptEvent,
-  ServiceInfo,
-  Health,
-  Liveness,
-  NotReady,
-  ErrorItem,
-  ErrorWithItems,
-  PlainError,
-]

@@ -118,14 +118,13 @@ export function authRoutes(parts: AuthParts): Route[] {
   ]
 
   async function issue(user: KnownUser): Promise<Answer> {
-    const { userId, email, emailVerified, institutionId } = user
-    const body = {
-      ...(await tokens.issue(user)),
-      user: { user_id: userId, email, email_verified: emailVerified, institution: institutionId },
-      trace: null,
-    }
-    return { status: 200, body }
+    return { status: 200, body: { ...(await tokens.issue(user)), user: shownUser(user), trace: null } }
   }
+}
+
+/** What a log-in says of its user. */
+export function shownUser({ userId, email, emailVerified, institutionId }: KnownUser) {
+  return { user_id: userId, email, email_verified: emailVerified, institution: institutionId }
 }
 
 /** Whether a log-in counts as a use of the track. Log-ins of operators do not: operators are no publishers. */

@@ -4,7 +4,7 @@ import { linkPage, linkScript } from '../link-page.ts'
 import type { InstitutionContact, InstitutionContacts } from '../users/institution-contacts.ts'
 import type { Route } from './route.ts'
 
-export interface ContactParts {
+interface ContactParts {
   contacts: Pick<InstitutionContacts, 'confirm' | 'unsubscribe'>
   /** The audit log. */
   audit: {

@@ -7,7 +7,7 @@ import type { GuardedRoute } from './route.ts'
 import { noSubscription, noSuchSubscription, params } from './subscription-routes.ts'
 
 /** The parts of the hub that these routes ask. */
-export interface DeliveryParts {
+interface DeliveryParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   deliveries: Pick<Deliveries, 'attempts' | 'test'>
 }

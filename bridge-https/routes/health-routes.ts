@@ -6,10 +6,10 @@ import { wantsPage } from './page-routes.ts'
 import type { Route } from './route.ts'
 
 /** Says whether the store and the feed are well. */
-export type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
+type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
 
 /** Why clients should go to another node. Undefined: they may come. */
-export type ReadinessCheck = () => Promise<'cut off' | 'store' | undefined>
+type ReadinessCheck = () => Promise<'cut off' | 'store' | undefined>
 
 /** Health and metrics, for load balancers and Prometheus. */
 export function healthRoutes(parts: {
@@ -18,6 +18,7 @@ export function healthRoutes(parts: {
   health: HealthCheck
   readiness: ReadinessCheck
   metrics: Metrics
+  /** The bearer token for `/metrics` (`HUB_METRICS_TOKEN`). */
   metricsToken: string | undefined
   /** The page that browsers get in place of the JSON of `/`. */
   frontPage: () => Promise<Answer>

@@ -1,4 +1,5 @@
 import { isInstitutionUrn } from '../../event/format.ts'
+import type { Receivers } from '../../event/outcome-schemas.ts'
 import type { Entry } from '../../journal/entry.ts'
 import { readObject } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'
@@ -6,7 +7,7 @@ import type { History } from '../../journal/history/history.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { jsonText, refuse } from '../answer.ts'
-import { KeptEvent, LivestreamEvents, type Receivers } from '../description/history-schemas.ts'
+import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
 import type { KnownUser } from '../users/users.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
@@ -14,7 +15,7 @@ import { checkNumber } from './parameters.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 
 /** The parts of the hub that these routes ask. */
-export interface HistoryParts {
+interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'stored'>
   feed: () => Feed | undefined

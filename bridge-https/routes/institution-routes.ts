@@ -10,7 +10,7 @@ import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 
 /** The commands of institutions. */
-export interface InstitutionParts {
+interface InstitutionParts {
   ownOperations: Readonly<Record<string, OwnCommand>>
   /** Carries out a command, limited to the institution of the user. */
   performOwn(

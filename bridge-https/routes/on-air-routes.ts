@@ -14,7 +14,7 @@ import { checkNumber, valuesOf } from './parameters.ts'
 import type { Call, GuardedRoute, QueryParameter } from './route.ts'
 
 /** The parts of the hub that these routes ask. */
-export interface OnAirParts {
+interface OnAirParts {
   onAir: OnAir
   feed: () => Feed | undefined
   /** Visitors may read without a log-in (`HUB_PUBLIC_PAGE`). */

@@ -7,7 +7,7 @@ import { websocketPath } from '../request.ts'
 import type { Call, Route } from './route.ts'
 
 /** The files for browsers: documents, `licenses.txt`, the script for pages of others, files with a hash in their names. */
-export interface WebFiles {
+interface WebFiles {
   directory(): Promise<string>
 }
 

@@ -12,7 +12,7 @@ import type { Route } from './route.ts'
 import { noSubscription } from './subscription-routes.ts'
 
 /** The parts of the hub that these two routes ask. */
-export interface PubsubParts {
+interface PubsubParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
   publicUrl: () => string

@@ -7,6 +7,7 @@ const validMs = 180 * dayMs
 
 /** The file that tells people whom to write to about a security hole (RFC 9116). */
 export function securityRoutes(parts: {
+  /** `HUB_SECURITY_CONTACT`. */
   securityContact: string | undefined
   publicUrl: () => string
   clock: () => number

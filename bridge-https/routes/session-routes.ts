@@ -12,7 +12,7 @@ import type { FirstOperator } from '../users/first-operator.ts'
 import { isStranger } from '../users/strangers.ts'
 import { lifetimes } from '../users/tokens.ts'
 import type { KnownUser } from '../users/users.ts'
-import { type AuthParts, throttled, userOrRefusal, wrongPassword } from './auth-routes.ts'
+import { type AuthParts, shownUser, throttled, userOrRefusal, wrongPassword } from './auth-routes.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { OperateParts } from './operate-routes.ts'
@@ -216,14 +216,7 @@ async function begun(tokens: AuthParts['tokens'], user: KnownUser, header: Call[
 /** The log-in of a page, with the cookie that renews it. */
 async function session(tokens: AuthParts['tokens'], user: KnownUser): Promise<Answer> {
   const { refreshToken, ...issued } = await tokens.issue(user)
-  const { userId, email, emailVerified, institutionId, permissions } = user
-  const shown = {
-    user_id: userId,
-    email,
-    email_verified: emailVerified,
-    institution: institutionId,
-    permissions,
-  }
+  const shown = { ...shownUser(user), permissions: user.permissions }
   const answer = { status: 200, body: { ...issued, user: shown, trace: null } }
   return withCookie(answer, refreshToken, lifetimes.refresh)
 }

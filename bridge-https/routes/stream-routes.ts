@@ -10,7 +10,7 @@ import { checkNumber, valuesOf } from './parameters.ts'
 import type { Call, GuardedRoute, QueryParameter } from './route.ts'
 
 /** The parts of the hub that these routes ask. */
-export interface StreamParts {
+interface StreamParts {
   onAir: OnAir
   isPagePublic: boolean
   /** Bytes that may wait for one reader (`HUB_OUTGOING_BUFFER`). */

@@ -25,7 +25,7 @@ export const noSuchSubscription = 'The institution has no such subscription'
 export const noSubscription = refuse(404, undefined, 'Subscription not found')
 
 /** Writes a change into the audit log: `work` calls `note` before it changes anything. */
-export interface AuditOfChanges {
+interface AuditOfChanges {
   change<T>(who: string, action: string, work: (note: Note) => Promise<T>): Promise<T>
 }
 type Note = (target: string, detail: unknown) => Promise<void>

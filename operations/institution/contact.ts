@@ -1,8 +1,8 @@
+import { orNull } from '../../event/answer-fields.ts'
 import { Type } from '../../event/type.ts'
 import { email } from '../arguments.ts'
 import { anEmail } from '../examples.ts'
 import { contact, contactStates, institutionOperations } from '../institutions.ts'
-import { orNull } from '../results.ts'
 import { alters, ends, type OwnOperation, shows } from './row.ts'
 
 const ofOperators = institutionOperations['institutions.contact']

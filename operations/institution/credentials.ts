@@ -1,7 +1,7 @@
+import { boolean, instant, orNull, string } from '../../event/answer-fields.ts'
 import { Type } from '../../event/type.ts'
 import { username } from '../arguments.ts'
 import { aUsername } from '../examples.ts'
-import { boolean, instant, orNull, string } from '../results.ts'
 import type { Own } from './own.ts'
 import { ends, type OwnOperation, shows } from './row.ts'
 

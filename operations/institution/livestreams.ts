@@ -1,3 +1,4 @@
+import { boolean, instant, one, orNull, string, stringOrNull } from '../../event/answer-fields.ts'
 import { parseInstant } from '../../event/format.ts'
 import { isRecord } from '../../event/json.ts'
 import { feedbackTopic, inboxTopic } from '../../event/topic.ts'
@@ -5,7 +6,6 @@ import { Type } from '../../event/type.ts'
 import { text } from '../arguments.ts'
 import { anId } from '../examples.ts'
 import type { Of } from '../operation.ts'
-import { boolean, instant, one, orNull, string, stringOrNull } from '../results.ts'
 import type { Own, OwnLivestream } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 

@@ -1,16 +1,17 @@
+import { integer, orNull, string } from '../../event/answer-fields.ts'
 import { eventClasses } from '../../event/kind.ts'
+import { problem, receivers, warning } from '../../event/outcome-schemas.ts'
 import { remedyOf } from '../../event/remedy.ts'
 import { Type } from '../../event/type.ts'
 import { type EventRow, isOf } from '../../journal/history/event-row.ts'
 import { oneOf, position, text } from '../arguments.ts'
-import { checked, delivery, errorItem, listedEvent, shownEvent, stages, warning } from '../events.ts'
+import { checked, listedEvent, shownEvent, stages } from '../events.ts'
 import type { Of } from '../operation.ts'
-import { integer, orNull, string } from '../results.ts'
 import type { Own, OwnLivestream } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 
 const remedy = orNull(string, 'what mends it; null: there is nothing to do')
-const mendedError = Type.Object({ ...errorItem.properties, remedy })
+const mendedError = Type.Object({ ...problem.properties, remedy })
 const mendedWarning = Type.Object({ ...warning.properties, remedy })
 const mended = { errors: Type.Array(mendedError), warnings: Type.Array(mendedWarning) }
 
@@ -26,14 +27,7 @@ const ownEvent = Type.Object({
   ...ofEvent,
   ...mended,
   stages: orNull(Type.Object(stages)),
-  receivers: Type.Object({
-    clients: orNull(integer, 'connected clients that got it; null: not known any more'),
-    webhooks: orNull(
-      Type.Array(delivery),
-      'those of the institution; null: the user lacks the permission subscribe',
-    ),
-    others: Type.Integer({ description: 'webhooks of others, and plugin targets' }),
-  }),
+  receivers,
 })
 
 export type ListedOwnEvent = Of<typeof mendedEvent>

@@ -1,10 +1,10 @@
+import { boolean, instant, integer, orNull, string, stringOrNull } from '../../event/answer-fields.ts'
 import { remedyOf } from '../../event/remedy.ts'
 import { Type } from '../../event/type.ts'
 import { readWeek, weekBeside, weekOf, weekPattern } from '../../event/week.ts'
 import { inTurns } from '../../telemetry/turns.ts'
 import { refusal } from '../errors.ts'
 import type { Of } from '../operation.ts'
-import { boolean, instant, integer, orNull, string, stringOrNull } from '../results.ts'
 import type { Own } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 

@@ -1,8 +1,9 @@
+import { instant, integer, orNull, string } from '../../event/answer-fields.ts'
+import { attempt } from '../../event/outcome-schemas.ts'
 import { Type } from '../../event/type.ts'
 import { instant as instantArgument, subscription, text } from '../arguments.ts'
 import { aQueue } from '../examples.ts'
-import { attempt, subscriptionStates } from '../queues.ts'
-import { instant, integer, orNull, string } from '../results.ts'
+import { subscriptionStates } from '../queues.ts'
 import { listedSubscription, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
 import { alters, type OwnOperation, shows } from './row.ts'
 

@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox'
-import { Type } from '../event/type.ts'
+import { Type } from './type.ts'
 
 /*
- * What answers of commands are made of. A field without a sentence is what its name says.
+ * What answers of the HTTPS API and of commands are made of. A field without a sentence is what its name says.
  */
 
 export const string = Type.String()
@@ -11,6 +11,7 @@ export const number = Type.Number()
 export const boolean = Type.Boolean()
 export const texts = Type.Array(string)
 export const instant = Type.String({
+  format: 'date-time',
   description: 'an instant in ISO 8601',
   examples: ['2026-01-31T12:00:00.000Z'],
 })
