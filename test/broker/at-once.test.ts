@@ -81,7 +81,7 @@ t.test('what tells that something was stored waits until it is', async (t) => {
   t.same(texts(live), ['event x', 'report x'])
 })
 
-t.test('an event that could go out at once waits for the one before it', async (t) => {
+t.test('an event that could go out at once waits for the one before it, unless that one fails', async (t) => {
   const store = createUnsureStore()
   const broker = await openBroker(t, { wrapStore: store.wrap })
   const live = await subscriber(t, broker, 'live', { '#': 1 })
@@ -98,6 +98,17 @@ t.test('an event that could go out at once waits for the one before it', async (
   await Promise.all([first, second])
   await live.settled()
   t.same(texts(live), ['first first', 'second second'])
+
+  store.hold(false)
+  const failing = distribute('failing')
+  store.settle(new Error('disk full'))
+  await t.rejects(failing, /disk full/)
+  store.hold()
+  const last = distribute('last')
+  await live.next('publish', 2)
+  t.equal(texts(live).at(-1), 'last last')
+  store.settle()
+  await last
 })
 
 t.test('a disk that fails after it has taken a message: it is not acknowledged', async (t) => {
