@@ -10,7 +10,7 @@ import {
   parseInstant,
 } from '../../event/format.ts'
 import { codeBlock, readPage } from '../documentation.ts'
-import { words } from '../words.ts'
+import { between, words } from '../words.ts'
 
 t.test('an instant is a calendar date, T, hours and minutes, and an offset', async (t) => {
   const instants: [text: string, same: string][] = [
@@ -59,43 +59,20 @@ t.test('instants are exact to the microsecond', async (t) => {
 t.test('what is no instant is refused', async (t) => {
   const texts = [
     '',
-    'now',
-    '2026-02-30T12:00:00Z',
-    '2026-02-29T12:00:00Z',
-    '1900-02-29T12:00:00Z',
-    '2026-04-31T12:00:00Z',
-    '2026-00-10T12:00:00Z',
-    '2026-13-10T12:00:00Z',
-    '2026-01-00T12:00:00Z',
-    '2026-01-32T12:00:00Z',
-    '2026-01-31T24:00:00Z',
-    '2026-01-31T12:60:00Z',
-    '2026-01-31T12:00:60Z',
-    '2016-12-31T23:59:60Z',
-    '2026-01-31T12Z',
-    '2026-01-31T12:00:00',
-    '2026-01-31',
-    '2026-01-31 12:00:00Z',
-    '2026-01-31T12:00:00.Z',
-    '2026-01-31T12:00:00+24:00',
-    '2026-01-31T12:00:00+01:60',
-    '2026-01-31T12:00:00+1:00',
-    '2026-01-31T12:00:00 +01:00',
     '2026-01-31T12:00:00Z ',
     '2026-01-31T12:00:00Z\n',
-    '20260131T120000Z',
-    '20260131T1200Z',
-    '2026-01-31T1200Z',
-    '2026-W05-6T12:00:00Z',
-    '2026-031T12:00:00Z',
-    '2026-01-31T12:00:00,Z',
-    '2026-01-31T12.5Z',
-    '2026-01-31T12:00:00.5.5Z',
     '2026-01-31T12:00:00\u221201:00',
-    '2026-01-31T12:00+',
     `2026-01-31T12:00:00.${'0'.repeat(400_000)}`,
-    '+002026-01-31T12:00:00Z',
-    '２026-01-31T12:00:00Z',
+    ...between(`
+      now | 2026-02-30T12:00:00Z | 2026-02-29T12:00:00Z | 1900-02-29T12:00:00Z | 2026-04-31T12:00:00Z |
+      2026-00-10T12:00:00Z | 2026-13-10T12:00:00Z | 2026-01-00T12:00:00Z | 2026-01-32T12:00:00Z |
+      2026-01-31T24:00:00Z | 2026-01-31T12:60:00Z | 2026-01-31T12:00:60Z | 2016-12-31T23:59:60Z | 2026-01-31T12Z |
+      2026-01-31T12:00:00 | 2026-01-31 | 2026-01-31 12:00:00Z | 2026-01-31T12:00:00.Z |
+      2026-01-31T12:00:00+24:00 | 2026-01-31T12:00:00+01:60 | 2026-01-31T12:00:00+1:00 |
+      2026-01-31T12:00:00 +01:00 | 20260131T120000Z | 20260131T1200Z | 2026-01-31T1200Z | 2026-W05-6T12:00:00Z |
+      2026-031T12:00:00Z | 2026-01-31T12:00:00,Z | 2026-01-31T12.5Z | 2026-01-31T12:00:00.5.5Z |
+      2026-01-31T12:00+ | +002026-01-31T12:00:00Z | ２026-01-31T12:00:00Z
+    `),
   ]
   for (const text of texts) t.equal(parseInstant(text), undefined, JSON.stringify(text))
 })
@@ -145,20 +122,13 @@ t.test('a URN is urn:org:<kind>:<id> in lower-case letters, digits and dashes', 
   }
   const wrong = [
     '',
-    'urn:org:publisher:',
-    'urn:org::1',
-    'urn:org:publisher:A',
-    'urn:org:publisher:a:b',
-    'urn:org:publisher:a/b',
-    'urn:org:publisher:a.b',
-    'urn:org:publisher:+',
-    'urn:org:publisher:#',
     'urn:org:publisher:a\n',
     ' urn:org:publisher:a',
-    'URN:org:publisher:a',
-    'urn:other:publisher:a',
-    'urn:org:publisher:ä',
-    '282310',
+    ...words(`
+      urn:org:publisher: urn:org::1 urn:org:publisher:A urn:org:publisher:a:b urn:org:publisher:a/b
+      urn:org:publisher:a.b urn:org:publisher:+ urn:org:publisher:# URN:org:publisher:a urn:other:publisher:a
+      urn:org:publisher:ä 282310
+    `),
   ]
   for (const text of wrong) t.equal(isUrn(text), false, JSON.stringify(text))
   const longest = 'urn:org:publisher:'.padEnd(200, '1')

@@ -145,15 +145,9 @@ t.test('identifiers are right in each form in which they are written', async (t)
     null,
   ])
     t.same(warned(by(right)), [], String(right))
-  for (const wrong of [
-    '0000000121032684',
-    '0000000121032638',
-    '121032683',
-    '0000000000000000',
-    'Q692',
-    `https://viaf.org/${isni}`,
-    `${isni}0`,
-  ])
+  for (const wrong of words(`
+    0000000121032684 0000000121032638 121032683 0000000000000000 Q692 https://viaf.org/${isni} ${isni}0
+  `))
     t.same(warned(by(wrong)), ['.contributors.0.isni isni.checksum'], wrong)
 })
 

@@ -5,6 +5,7 @@ import { guardedLookup } from '../../../delivery/webhook/connection-guard.ts'
 import { createWebhooks } from '../../../delivery/webhook/webhook.ts'
 import { checkWebhookUrl } from '../../../delivery/webhook/webhook-url.ts'
 import { listen } from '../../listen.ts'
+import { words } from '../../words.ts'
 
 /*
  * A webhook URL must not lead into the hub's own network. The hub checks this rule at the subscription and at each
@@ -29,90 +30,34 @@ const names: Record<string, string[]> = {
 /** URLs that the hub must refuse. `PORT` stands for the port of the server on loopback. */
 const refused = [
   // IPv4, in every notation that a URL parser takes
-  'https://127.0.0.1:PORT/',
-  'https://127.0.0.1.:PORT/',
-  'https://127.1:PORT/',
-  'https://127.0.1:PORT/',
-  'https://2130706433:PORT/',
-  'https://0x7f000001:PORT/',
-  'https://0x7f.0.0.1:PORT/',
-  'https://0177.0.0.1:PORT/',
-  'https://017700000001:PORT/',
-  'https://127.0.0.0x1:PORT/',
-  'https://127.255.255.254:PORT/',
-  'https://%31%32%37.0.0.1:PORT/',
-  'https://①②⑦.⓪.⓪.①:PORT/',
-  'https://１２７.0.0.1:PORT/',
-  'https://127。0。0。1:PORT/',
-  'https://0.0.0.0:PORT/',
-  'https://0:PORT/',
-  'https://10.0.0.1:PORT/',
-  'https://172.31.255.255:PORT/',
-  'https://192.168.1.1:PORT/',
-  'https://100.127.0.1:PORT/',
+  ...words(`
+    127.0.0.1 127.0.0.1. 127.1 127.0.1 2130706433 0x7f000001 0x7f.0.0.1 0177.0.0.1 017700000001 127.0.0.0x1
+    127.255.255.254 %31%32%37.0.0.1 ①②⑦.⓪.⓪.① １２７.0.0.1 127。0。0。1 0.0.0.0 0 10.0.0.1 172.31.255.255 192.168.1.1
+    100.127.0.1 192.0.0.8 192.0.2.1 192.88.99.1 198.19.0.1 198.51.100.1 203.0.113.1 224.0.0.251 240.0.0.1
+    255.255.255.255
+  `).map((host) => `https://${host}:PORT/`),
   'https://169.254.169.254:PORT/latest/meta-data/',
   'https://2852039166:PORT/latest/meta-data/',
-  'https://192.0.0.8:PORT/',
-  'https://192.0.2.1:PORT/',
-  'https://192.88.99.1:PORT/',
-  'https://198.19.0.1:PORT/',
-  'https://198.51.100.1:PORT/',
-  'https://203.0.113.1:PORT/',
-  'https://224.0.0.251:PORT/',
-  'https://240.0.0.1:PORT/',
-  'https://255.255.255.255:PORT/',
   // IPv6
-  'https://[::]:PORT/',
-  'https://[::1]:PORT/',
-  'https://[0:0:0:0:0:0:0:1]:PORT/',
-  'https://[0000::0001]:PORT/',
-  'https://[::ffff:127.0.0.1]:PORT/',
-  'https://[::FFFF:7F00:1]:PORT/',
-  'https://[::ffff:169.254.169.254]:PORT/',
-  'https://[::ffff:0:127.0.0.1]:PORT/',
-  'https://[::127.0.0.1]:PORT/',
-  'https://[::2]:PORT/',
-  'https://[64:ff9b::127.0.0.1]:PORT/',
-  'https://[64:ff9b:1::10.0.0.1]:PORT/',
-  'https://[2002:7f00:1::]:PORT/',
-  'https://[2001::1]:PORT/',
-  'https://[2001:0:7f00:1::]:PORT/',
-  'https://[2001:db8::1]:PORT/',
-  'https://[3fff::1]:PORT/',
-  'https://[100::1]:PORT/',
-  'https://[fc00::1]:PORT/',
-  'https://[fdff::1]:PORT/',
-  'https://[fe80::1]:PORT/',
-  'https://[febf::1]:PORT/',
-  'https://[fec0::1]:PORT/',
-  'https://[ff02::1]:PORT/',
-  'https://[5f00::1]:PORT/',
-  'https://[4000::1]:PORT/',
+  ...words(`
+    [::] [::1] [0:0:0:0:0:0:0:1] [0000::0001] [::ffff:127.0.0.1] [::FFFF:7F00:1] [::ffff:169.254.169.254]
+    [::ffff:0:127.0.0.1] [::127.0.0.1] [::2] [64:ff9b::127.0.0.1] [64:ff9b:1::10.0.0.1] [2002:7f00:1::]
+    [2001::1] [2001:0:7f00:1::] [2001:db8::1] [3fff::1] [100::1] [fc00::1] [fdff::1] [fe80::1] [febf::1]
+    [fec0::1] [ff02::1] [5f00::1] [4000::1]
+  `).map((host) => `https://${host}:PORT/`),
   // Names
   ...Object.keys(names).map((name) => `https://${name}:PORT/`),
-  'https://LOOPBACK.example.:PORT/',
-  'https://localhost:PORT/',
-  'https://localhost.:PORT/',
-  'https://a.localhost:PORT/',
+  ...words(`
+    LOOPBACK.example. localhost localhost. a.localhost
+  `).map((host) => `https://${host}:PORT/`),
   // Schemes, passwords, ports
-  'http://127.0.0.1:PORT/',
-  'http://public.example:PORT/',
-  'ws://public.example:PORT/',
-  'wss://public.example:PORT/',
-  'ftp://public.example/',
-  'file:///etc/passwd',
-  'data:application/json,{}',
-  'https://public.example@127.0.0.1:PORT/',
-  'https://user@public.example/',
-  'https://user:secret@public.example/',
-  'https://:secret@public.example/',
-  'https://public.example:0/',
-  'https://public.example:22/',
-  'https://public.example:25/',
-  'https://public.example:80/',
-  'https://public.example:389/',
-  'https://public.example:1023/',
-  'https://127.0.0.1:443/',
+  ...words(`
+    http://127.0.0.1:PORT/ http://public.example:PORT/ ws://public.example:PORT/ wss://public.example:PORT/
+    ftp://public.example/ file:///etc/passwd data:application/json,{} https://public.example@127.0.0.1:PORT/
+    https://user@public.example/ https://user:secret@public.example/ https://:secret@public.example/
+    https://public.example:0/ https://public.example:22/ https://public.example:25/ https://public.example:80/
+    https://public.example:389/ https://public.example:1023/ https://127.0.0.1:443/
+  `),
 ]
 
 const resolve = async (name: string) => names[name.toLowerCase()] ?? []

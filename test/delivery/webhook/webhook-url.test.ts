@@ -14,14 +14,11 @@ const check = (url: string, allowPrivate = false) => checkWebhookUrl(url, { allo
 
 t.test('public https URLs are taken', async (t) => {
   for (const url of [
-    'https://public.example/hook?x=1#y',
-    'https://PUBLIC.example:8443',
-    'https://203.0.114.9/',
-    'https://[2606:4700::1111]/',
-    'https://unresolved.example/',
-    'https://bücher.example/',
-    'https://public.example./',
     `https://${'long.'.repeat(48)}example/`,
+    ...words(`
+      https://public.example/hook?x=1#y https://PUBLIC.example:8443 https://203.0.114.9/
+      https://[2606:4700::1111]/ https://unresolved.example/ https://bücher.example/ https://public.example./
+    `),
   ]) {
     t.equal(await check(url), undefined, url)
   }
@@ -29,56 +26,23 @@ t.test('public https URLs are taken', async (t) => {
 
 t.test('everything else is not, whatever its spelling', async (t) => {
   for (const url of [
-    'http://public.example/',
-    'ftp://public.example/',
-    'javascript:alert(1)',
-    'https://',
-    'public.example',
     '',
     `https://public.example/${'x'.repeat(2048)}`,
-    'https://user:secret@public.example/',
-    'https://user@public.example/',
-    'https://localhost/',
-    'https://LOCALHOST./',
-    'https://x.localhost/',
-    'https://printer.local/',
-    'https://db.internal/',
-    'https://router.home.arpa/',
-    'https://intranet/',
     `https://${'a'.repeat(64)}.example/`,
     `https://${'long.'.repeat(50)}example/`,
-    'https://a..example/',
-    'https://168.63.129.16/',
-    'https://127.0.0.1/',
-    'https://127.1/',
-    'https://2130706433/',
-    'https://0x7f000001/',
-    'https://0177.0.0.1/',
-    'https://0.0.0.0/',
-    'https://10.255.255.255/',
-    'https://172.16.0.1/',
-    'https://192.168.0.1/',
-    'https://100.64.0.1/',
-    'https://169.254.169.254/latest/meta-data',
-    'https://192.0.2.1/',
-    'https://198.18.0.1/',
-    'https://224.0.0.1/',
-    'https://255.255.255.255/',
-    'https://[::]/',
-    'https://[::1]/',
-    'https://[::ffff:127.0.0.1]/',
-    'https://[::ffff:7f00:1]/',
-    'https://[fe80::1]/',
-    'https://[fd00::1]/',
-    'https://[ff02::1]/',
-    'https://[64:ff9b::7f00:1]/',
-    'https://[2002:7f00:1::]/',
-    'https://[2001:db8::1]/',
-    'https://①②⑦.0.0.1/',
-    'https://private.example/',
-    'https://both.example/',
-    'https://six.example/',
-    'https://mapped.example/',
+    ...words(`
+      http://public.example/ ftp://public.example/ javascript:alert(1) https:// public.example
+      https://user:secret@public.example/ https://user@public.example/ https://localhost/ https://LOCALHOST./
+      https://x.localhost/ https://printer.local/ https://db.internal/ https://router.home.arpa/
+      https://intranet/ https://a..example/ https://168.63.129.16/ https://127.0.0.1/ https://127.1/
+      https://2130706433/ https://0x7f000001/ https://0177.0.0.1/ https://0.0.0.0/ https://10.255.255.255/
+      https://172.16.0.1/ https://192.168.0.1/ https://100.64.0.1/ https://169.254.169.254/latest/meta-data
+      https://192.0.2.1/ https://198.18.0.1/ https://224.0.0.1/ https://255.255.255.255/ https://[::]/
+      https://[::1]/ https://[::ffff:127.0.0.1]/ https://[::ffff:7f00:1]/ https://[fe80::1]/ https://[fd00::1]/
+      https://[ff02::1]/ https://[64:ff9b::7f00:1]/ https://[2002:7f00:1::]/ https://[2001:db8::1]/
+      https://①②⑦.0.0.1/ https://private.example/ https://both.example/ https://six.example/
+      https://mapped.example/
+    `),
   ]) {
     t.ok(await check(url), url)
   }

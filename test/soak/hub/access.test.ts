@@ -2,6 +2,7 @@ import { type Arrived, connect, connectPublisher } from '../../clients.ts'
 import { control, controlTopic, data, playing, playingTopic, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
+import { between, words } from '../../words.ts'
 
 const own = station(0, 0)
 const foreign = station(1, 0)
@@ -9,46 +10,24 @@ const ownInstitution = own.institution.id
 const foreignInstitution = foreign.institution.id
 
 const radioFilters = [
-  'radio/#',
-  'radio/+/track/playing',
-  'radio/+/track/+',
-  'radio/+/track/#',
-  'radio/+/control',
-  'radio/+/data',
-  'radio/+/+',
-  'radio/+/#',
-  `radio/${own.id}/#`,
-  `radio/${own.id}/track/+`,
   playingTopic(own),
   controlTopic(own),
-  `radio/${foreign.id}/#`,
   playingTopic(foreign),
+  ...words(`
+    radio/# radio/+/track/playing radio/+/track/+ radio/+/track/# radio/+/control radio/+/data radio/+/+
+    radio/+/# radio/${own.id}/# radio/${own.id}/track/+ radio/${foreign.id}/#
+  `),
 ]
 const otherFilters = [
-  '#',
-  '+/#',
-  '+',
-  '+/+',
-  '/#',
-  'radio',
-  'radio/',
-  'feedback/#',
-  'feedback/+',
-  `feedback/${ownInstitution}`,
-  `feedback/${ownInstitution}/#`,
-  `feedback/${foreignInstitution}`,
-  'inbox/#',
-  'inbox/+',
-  `inbox/${ownInstitution}`,
-  `inbox/${foreignInstitution}`,
-  `+/${ownInstitution}`,
-  'plugins/#',
   '$SYS/#',
   '$SYS/+/new/clients',
   '$share/group/radio/#',
   `$share/group/${playingTopic(own)}`,
-  'radio.#',
-  'radio/a b',
+  ...between(`
+    # | +/# | + | +/+ | /# | radio | radio/ | feedback/# | feedback/+ | feedback/${ownInstitution} |
+    feedback/${ownInstitution}/# | feedback/${foreignInstitution} | inbox/# | inbox/+ | inbox/${ownInstitution} |
+    inbox/${foreignInstitution} | +/${ownInstitution} | plugins/# | radio.# | radio/a b
+  `),
 ]
 
 /** The filters that the hub grants each principal. It refuses all others. */
@@ -171,18 +150,12 @@ onEachStore('no principal ever publishes where it may not', async (t, store) => 
   const topics = [
     playingTopic(own),
     playingTopic(foreign),
-    'radio',
-    `feedback/${ownInstitution}`,
-    `feedback/${foreignInstitution}`,
-    `inbox/${foreignInstitution}`,
-    `inbox/${foreignInstitution}/track`,
-    `inbox/${ownInstitution}/track/playing`,
-    `inbox/${ownInstitution}/nonsense`,
-    'inbox',
-    `Inbox/${ownInstitution}`,
     '$SYS/heartbeat',
-    'plugins/dts',
-    'anything',
+    ...words(`
+      radio feedback/${ownInstitution} feedback/${foreignInstitution} inbox/${foreignInstitution}
+      inbox/${foreignInstitution}/track inbox/${ownInstitution}/track/playing inbox/${ownInstitution}/nonsense
+      inbox Inbox/${ownInstitution} plugins/dts anything
+    `),
   ]
   const publisher = await connectPublisher(t, hub, await hub.publisher([ownInstitution]), ownInstitution)
   for (const topic of topics) {

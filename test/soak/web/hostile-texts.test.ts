@@ -8,6 +8,7 @@ import { playing, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
+import { words } from '../../words.ts'
 
 /*
  * Texts of publishers, feeds and clients that would change a page: markup, words without end, marks that turn the
@@ -92,19 +93,10 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
   }
   await look(page, [
     '',
-    'trace',
-    `trace/${id}`,
-    'livestreams',
-    `livestreams/${livestream.id}`,
-    `institutions/${institution}`,
-    'webhooks',
-    `webhooks/${name}`,
-    'clients',
-    'credentials',
-    'users',
-    'feed',
-    'audit',
-    'node',
+    ...words(`
+      trace trace/${id} livestreams livestreams/${livestream.id} institutions/${institution} webhooks
+      webhooks/${name} clients credentials users feed audit node
+    `),
   ])
   await page.getByRole('link', { name: 'Clients', exact: true }).click()
   await page
@@ -130,19 +122,11 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
   await logIn(own, email)
   const refused = listed.find(({ outcome }) => outcome !== 'published')
   t.ok(refused)
-  await look(own, [
-    'own-livestreams',
-    `own-livestreams/${livestream.id}`,
-    'own-refusals',
-    `own-refusals/${refused?.position}`,
-    'own-events',
-    `own-events/${id}`,
-    'own-report',
-    'own-check',
-    'own-credentials',
-    'own-subscriptions',
-    `own-subscriptions/${name}`,
-  ])
+  const ownViews = words(`
+    own-livestreams own-livestreams/${livestream.id} own-refusals own-refusals/${refused?.position} own-events
+    own-events/${id} own-report own-check own-credentials own-subscriptions own-subscriptions/${name}
+  `)
+  await look(own, ownViews)
   t.equal(await own.evaluate('window.hacked'), undefined)
   t.same(ofOwn, [])
   // The operator may not read events. The on-air page shows what strangers see.
