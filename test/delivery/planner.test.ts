@@ -81,6 +81,14 @@ t.test(
   },
 )
 
+t.test('a webhook gets tracks of the types that it names, whatever came before', async (t) => {
+  const { a } = await openNodes(t)
+  const made = await a.subscriptions.add({ ...request, topicId: livestream.id, types: ['music'] })
+  const owed = (type: string) => a.owed(playing(livestream, { type }))
+  for (const type of ['news', 'music', 'news'])
+    t.same(owed(type), type === 'music' ? [`0 ${livestream.id} ${made?.name}`] : [], type)
+})
+
 t.test('nothing goes to webhooks when push has retired', async (t) => {
   let why = ''
   const { a } = await openNodes(t, [], () => why)

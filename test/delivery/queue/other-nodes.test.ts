@@ -125,13 +125,28 @@ t.test('what two nodes do to one queue at once is done once, and nothing comes b
 })
 
 t.test('an attempt with an item that another node has removed does not bring it back', async (t) => {
-  const { memory, one, two, before } = await openTwo(true)
-  await one.append('1', 'a', 'b')
-  const item = one.head('a')
-  before(() => two.queues.drop('a'))
-  await one.queues.postpone('a', item, attempt('1'), { refused: false })
-  for (const node of [one, two]) t.same(node.queues.items('a'), [])
-  t.same(memory.keys('work/'), [])
+  for (const alike of [true, false]) {
+    const { memory, one, two, before } = await openTwo(alike)
+    await one.append('1', 'a', ...(alike ? ['b'] : []))
+    const item = one.head('a')
+    before(() => two.queues.drop('a'))
+    await one.queues.postpone('a', item, attempt('1'), { refused: false })
+    for (const node of [one, two]) t.same(node.queues.items('a'), [])
+    t.same(memory.keys('work/'), [])
+  }
+})
+
+t.test('a dead letter that two nodes replay at once is one item, and the others follow', async (t) => {
+  const { memory, one, two, before } = await openTwo()
+  for (const id of ['1', '2']) await one.append(id, 'hook')
+  await one.queues.giveUpAll('hook', 'it waited too long')
+  before(async () => void (await two.queues.replay('hook', '1')))
+  t.equal(await one.queues.replay('hook'), 1)
+  for (const node of [one, two]) {
+    const waiting = node.queues.items('hook').map(({ messageId }) => messageId)
+    t.same(waiting, ['1', '2'])
+  }
+  t.same(memory.keys('work-dead/'), [])
 })
 
 t.test('a set that one node removes is there for the event that another accepts meanwhile', async (t) => {
