@@ -1,7 +1,8 @@
 import { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, type Packet, parser } from 'mqtt-packet'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import type { Message } from '../../../event/message.ts'
 import { openBroker, subscriber } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { leave, message, persistent } from '../session/crashing-hub.ts'
@@ -9,6 +10,7 @@ import { leave, message, persistent } from '../session/crashing-hub.ts'
 const topics = Array.from({ length: 10 }, (_, n) => `e/${n}`)
 /** After two of these messages, a buffer is so full that the next one waits. */
 const events = topics.map((topic) => message(topic, 'x'.repeat(10_000)))
+const maxInFlight = 4
 
 t.test('after UNSUBACK no message comes that was chosen when the session came back', async (t) => {
   const broker = await openBroker(t)
@@ -22,23 +24,39 @@ t.test('after UNSUBACK no message comes that was chosen when the session came ba
 })
 
 t.test('nor one that was read from the journal', async (t) => {
-  const maxInFlight = 4
-  const broker = await openBroker(t, { limits: { maxInFlight } })
+  const client = await readsJournal(t, events)
+  await client.unsubscribe()
+  client.take()
+  t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
+})
+
+t.test('a control event that is over when its turn comes does not come', async (t) => {
+  let now = 1_000
+  const control = { ...message('e/control', 'on'), queue: { keep: 'every', expires: now + 10 } } as const
+  const client = await readsJournal(t, events.toSpliced(maxInFlight + 2, 0, control), () => now)
+  now += 20
+  client.take()
+  await client.has('publish', 2 * maxInFlight)
+  await client.unsubscribe()
+  t.same(await client.topics(), topics.slice(0, 2 * maxInFlight))
+})
+
+/** A client that reads from the journal what follows the first messages. Two of these fill its buffer. */
+async function readsJournal(t: Test, all: readonly Message[], clock = Date.now) {
+  const broker = await openBroker(t, { limits: { maxInFlight }, clock })
   const client = heldClient(broker)
   client.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'e/#', qos: 1 }] })
   client.take()
   await client.has('suback')
-  await broker.broker.distribute(events)
+  await broker.broker.distribute(all)
   await client.has('publish', maxInFlight)
   client.hold()
   for (const { cmd, messageId = 0 } of client.packets) {
     if (cmd === 'publish') client.send({ cmd: 'puback', messageId })
   }
   await client.isBehind()
-  await client.unsubscribe()
-  client.take()
-  t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
-})
+  return client
+}
 
 /**
  * A client of a persistent session. At first, its network takes no bytes. It takes bytes after `take`, and none after
