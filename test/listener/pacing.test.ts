@@ -44,11 +44,15 @@ t.test('a turn has so many milliseconds, with what follows from a call', async (
 t.test('a later one does not overtake those that wait', async (t) => {
   const pacing = createPacing(1)
   const through: string[] = []
-  pacing.enter(() => undefined)
-  t.notOk(pacing.enter(() => through.push('waiting')))
-  t.notOk(pacing.enter(() => through.push('later')))
-  while (through.length < 2) await nextTurn()
-  t.strictSame(through, ['waiting', 'later'])
+  const enter = (name: string) => {
+    if (pacing.enter(() => through.push(name))) through.push(name)
+  }
+  enter('first')
+  // In the next turn, before those that wait are let through: there is room for one.
+  setImmediate(enter, 'later')
+  enter('waiting')
+  while (through.length < 3) await nextTurn()
+  t.strictSame(through, ['first', 'waiting', 'later'])
   await nextTurn()
   t.ok(
     pacing.enter(() => undefined),

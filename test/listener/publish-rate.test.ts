@@ -9,6 +9,9 @@ t.test('a credential may publish its rate, and a burst of twice that', async (t)
   t.equal(rate.take('b', 0), 0, 'others are not held back')
   t.equal(rate.take('a', 1000), 0, 'after a while it goes on')
   t.equal(createPublishRate(0).take('a', 0), 0, '0 is no limit')
+  for (let other = 0; other <= 10_000; other++) rate.take(`other ${other}`, 1000)
+  for (let event = 0; event < 9; event++) t.equal(rate.take('a', 1000), 0)
+  t.equal(rate.take('a', 1000), 100, 'nobody is forgiven because many others publish')
 })
 
 t.test('what an event cost is taken afterwards, and the next one waits for it', async (t) => {
