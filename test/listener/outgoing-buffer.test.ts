@@ -92,6 +92,32 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   })
 }
 
+t.test('a small packet counts as what it costs', async (t) => {
+  const { outgoing } = unread()
+  let written = 0
+  for (; outgoing.hasRoom(2); written++) outgoing.write(Buffer.of(0xd0, 0))
+  t.equal(written, 97, 'each takes 64 bytes more')
+})
+
+t.test('who has gone takes anything, and a closed buffer lets go of who waits for it', async (t) => {
+  const { writer, outgoing } = unread()
+  outgoing.write(Buffer.alloc(limit))
+  t.notOk(outgoing.hasRoom(1))
+  const waiting = outgoing.paced()
+  writer.destroy()
+  t.ok(outgoing.hasRoom(1))
+  outgoing.close()
+  await waiting
+})
+
+const limit = 6_400
+
+/** A buffer whose network takes no byte. */
+function unread() {
+  const writer = new Duplex({ read() {}, write() {} })
+  return { writer, outgoing: new OutgoingBuffer(writer, limit, { slow: dropped, dropped }) }
+}
+
 function raiseHighWaterMark(t: Test): void {
   const before = getDefaultHighWaterMark(false)
   setDefaultHighWaterMark(false, highWaterMark)

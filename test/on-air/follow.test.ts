@@ -1,3 +1,4 @@
+import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Entry } from '../../journal/entry.ts'
@@ -41,6 +42,36 @@ t.test('an answer that comes late keeps its place between the messages of others
   await Promise.all([late, a.publish(4)])
   await Promise.all([atA.handedOn(4), atB.handedOn(4)])
   for (const { positions } of [atA, atB]) t.same(positions(), [1, 2, 3, 4])
+})
+
+t.test('who is behind the journal hears that it missed something, and goes on', async (t) => {
+  const { journal, publish } = await open(t)
+  for (const at of [1, 2, 3]) await publish(at)
+  journal.raiseFloor(3)
+  let missed = 0
+  const { handedOn, positions } = start(t, { journal, delayMs: 0, missed: () => missed++ })
+  await handedOn(1)
+  t.same([positions(), missed], [[3], 1])
+})
+
+t.test('a read that fails is repeated after a second', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  const { journal, publish } = await open(t)
+  await publish(1)
+  let reads = 0
+  const faulty = {
+    ...journal,
+    read: (...given: Parameters<typeof journal.read>) =>
+      ++reads === 1 ? Promise.reject(new Error('the store has failed')) : journal.read(...given),
+  }
+  const { handedOn, positions } = await new Promise<ReturnType<typeof start>>((resolve) => {
+    const started = start(t, { journal: faulty, delayMs: 0, failed: () => resolve(started) })
+  })
+  await nextTurn()
+  t.same([reads, positions()], [1, []])
+  mock.timers.tick(1_000)
+  await handedOn(1)
 })
 
 t.test('who leaves during a read leaves no timer, and hears of no fault', async (t) => {
@@ -87,12 +118,14 @@ async function open(t: Test, space = createSharedSpace()) {
   }
 }
 
+type Parts = Parameters<typeof follow>[0]
+type Following = Pick<Parts, 'journal' | 'delayMs'> & Partial<Pick<Parts, 'missed' | 'failed'>>
+
 /** Follows a journal from its beginning. */
-function start(t: Test, parts: Pick<Parameters<typeof follow>[0], 'journal' | 'delayMs'>) {
+function start(t: Test, parts: Following) {
   const entries: Entry[] = []
   let wake = () => {}
   const following = follow({
-    ...parts,
     clock: Date.now,
     from: 0,
     deliver(entry) {
@@ -102,6 +135,7 @@ function start(t: Test, parts: Pick<Parameters<typeof follow>[0], 'journal' | 'd
     },
     missed: () => t.fail('nothing is missed'),
     failed: (error) => t.fail(String(error)),
+    ...parts,
   })
   t.teardown(following.end)
   return {
