@@ -64,6 +64,18 @@ t.test('who shares a host with an owner whose deliveries failed is not held back
   t.equal(slowStart.waitFor({ ...a, owner: 'another' }), 0)
 })
 
+t.test('of ten thousand endpoints that fail, the first is forgotten', async (t) => {
+  for (const [others, isForgotten] of [
+    [9_999, false],
+    [10_000, true],
+  ] as const) {
+    const { slowStart, recover } = start()
+    recover(a)
+    for (let one = 0; one < others; one++) slowStart.failed({ owner: 'many', endpoint: `${one}` })
+    t.equal(slowStart.waitFor(a) === 0, isForgotten)
+  }
+})
+
 t.test('who fails again starts again', async (t) => {
   const { slowStart, recover } = start()
   recover()
