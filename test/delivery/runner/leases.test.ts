@@ -70,6 +70,22 @@ t.test('a lease whose release had no answer is released all the same', { skip: w
   }
 })
 
+t.test(
+  'a node that has lost touch with the others holds and takes nothing',
+  { skip: withoutRedis },
+  async (t) => {
+    const { url } = await startRedis(t)
+    const a = await openNode(t, url, 'a')
+    t.equal(await a.leases.take('held'), true)
+    a.touch.isLost = true
+    t.equal(a.leases.holds('held'), false)
+    t.equal(await a.leases.take('free'), false)
+    t.equal(await a.store.get('work-lease/free'), undefined)
+    a.touch.isLost = false
+    t.equal(a.leases.holds('held'), true)
+  },
+)
+
 t.test('what a node takes for the holder of a queue is read anew', { skip: withoutRedis }, async (t) => {
   const { url } = await startRedis(t)
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
@@ -114,7 +130,13 @@ async function openNode(t: Test, url: string, name: string) {
   const idFile = join(t.testdir({}), name)
   const log = pino({ level: 'silent' })
   const nodes = await createMembership({ store, name, idFile, log, onGap: (reason) => t.error(reason) })
-  const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }), log })
+  const touch = { isLost: false }
+  const leases = await createLeases({
+    store,
+    nodes: { ...nodes, isInTouch: () => !touch.isLost && nodes.isInTouch() },
+    calls: createCalls({ store, nodes }),
+    log,
+  })
   // Like a busy runner, this node keeps its lease when another node asks for it.
   leases.onFreed(
     () => {},
@@ -122,5 +144,5 @@ async function openNode(t: Test, url: string, name: string) {
   )
   await nodes.join()
   t.teardown(() => nodes.leave())
-  return { store, leases, nodes, self: nodes.self }
+  return { store, leases, nodes, touch, self: nodes.self }
 }

@@ -128,6 +128,8 @@ t.test('a clock that jumps ahead, or a hub that was down, makes no hour of two a
   t.notOk(one.standings.isGone(name))
   await one.came('gone', -30 * 24 * goneMs)
   t.notOk(one.standings.isGone(name))
+  for (let times = 0; times < 5; times++) await one.came('gone', 10 * minute)
+  t.ok(one.standings.isGone(name), 'nor does a clock that is set back take any time away')
 })
 
 t.test('what is left of a subscription that was removed goes at the next start', async (t) => {
