@@ -101,7 +101,7 @@ export const icecast = output({
     ],
     [
       'ezstream 1.0.2 sets `artist=` for each of its files: listeners get its artist before the title of the hub',
-      '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file; butt 0.1.37 only a title that it was given (`-u`, or a file), darkice 1.3 none',
+      '`<no_updates>yes</no_updates>` in its `<metadata>` ends that. MPD 0.23 and Liquidsoap 2.1 set no artist, but the title of each file; butt 0.1.37 only a title that it was given (`-u`, or a file), darkice 1.3 none. Mixxx (read in `shoutconnection.cpp`, not tried) sets the title of each track, but with a format other than MP3 its artist as well',
     ],
     [
       '`shout2send` of GStreamer 1.22.0 tells `Unknown - Unknown` when it begins, where the sound has no tags, and `Unknown - title` where they have no artist (`findings/gstreamer-source-tells-unknown.sh`). It and ices2 2.0.3 replace the title of the hub with that of each file',
