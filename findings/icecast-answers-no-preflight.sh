@@ -63,6 +63,8 @@ const login = (text) => `Basic ${Buffer.from(text).toString('base64')}`
 const folder = 'node_modules/icecast-metadata-player/build'
 const library = readFileSync(`${folder}/${readdirSync(folder).find((name) => name.endsWith('.main.min.js'))}`)
 
+const inFolder = { ...process.env, HOME: process.cwd(), TMPDIR: process.cwd(), XDG_RUNTIME_DIR: process.cwd() }
+
 async function opened() {
   for (;;) {
     const socket = connect(icecast, '127.0.0.1')
@@ -129,7 +131,7 @@ async function shown(port, types) {
     else answering.setHeader('content-type', 'text/html').end(page)
   })
   const browser = spawn('chromium', ['--headless=new', '--no-sandbox', '--disable-gpu', `--user-data-dir=${process.cwd()}/profile`,
-    '--autoplay-policy=no-user-gesture-required', `http://127.0.0.1:${own}/`], { stdio: 'ignore', detached: true })
+    '--autoplay-policy=no-user-gesture-required', `http://127.0.0.1:${own}/`], { stdio: 'ignore', detached: true, env: inFolder })
   await Promise.race([over, pause(20_000)])
   const gone = once(browser, 'exit')
   process.kill(-browser.pid)
