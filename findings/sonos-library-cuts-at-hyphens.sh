@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Software: @svrooij/sonos 2.5.0 (npm), which iobroker.sonos uses, beside sonos 1.14.3 (npm); a program below
+# Software: @svrooij/sonos 2.5.0 (npm), on which iobroker.sonos depends, beside sonos 1.14.3 (npm); a program below
 #   answers as a speaker that plays the mount /live.mp3 of a station
 # Behaviour: It cuts the title of a radio stream at each hyphen. Only a text with exactly one becomes artist and title: of any other
 #   the beginning is the artist, the rest is lost, and the title is the name of the mount. sonos has the whole text as the title.
