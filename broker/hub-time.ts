@@ -35,9 +35,8 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     // Warns only if the clock is behind the last run. A clock that is ahead is no fault: the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
-  store.onOthers(prefix, (change) => {
-    if (!('put' in change)) return
-    const { ran } = readTime(change.value)
+  store.onOthers(prefix, (_key, value) => {
+    const { ran } = value ? readTime(value) : { ran: 0 }
     if (ran <= now()) return
     base = ran
     basedAt = monotonic()

@@ -28,8 +28,8 @@ export async function openTicketKeys(parts: {
   const path = `${prefix}current`
   const listeners: ((key: Buffer) => void)[] = []
   let stored = (await store.get(path))?.toString() ?? (await replace(undefined))
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) take(change.value.toString())
+  store.onOthers(prefix, (_key, value) => {
+    if (value) take(value.toString())
   })
   const timer = setInterval(() => void look(), lookMs).unref()
 

@@ -16,10 +16,7 @@ export type Attempts = ReturnType<typeof createAttempts>
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<AttemptLog>>()
   // Another node made an attempt: read the attempts of the queue again next time.
-  store.onOthers(prefix, (change) => {
-    if ('tell' in change) return
-    logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
-  })
+  store.onOthers(prefix, (key) => void logs.delete(decodeURIComponent(key.split('/')[1] ?? '')))
 
   return {
     /** The changes that store an attempt. `list` shows the attempt even if the commit fails. */

@@ -35,15 +35,14 @@ export async function openJournal(store: Store) {
   let newestAt = await lastAt(store)
   /** The last message of another node that holds its payload. The messages behind it may share that payload. */
   let holder: Entry | undefined
-  store.onOthers(journalPrefix, (change) => {
-    if ('tell' in change) return
-    if ('del' in change) return forget(positionIn(change.del))
-    const { entry, sharedWith = 0 } = readEntry(positionIn(change.put), change.value)
+  store.onOthers(journalPrefix, (key, value) => {
+    if (!value) return forget(positionIn(key))
+    const { entry, sharedWith = 0 } = readEntry(positionIn(key), value)
     if (sharedWith === 0) holder = entry
     if (holder?.position !== entry.position - sharedWith)
       throw new Error(`the payload of message ${entry.position} is missing`)
     const whole = entry === holder ? entry : withPayloadOf(entry, holder)
-    take(whole, change.value.length)
+    take(whole, value.length)
     for (const listener of listeners) listener(whole)
   })
 

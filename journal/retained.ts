@@ -1,7 +1,7 @@
 import { digits, digitsOf, keepsStored } from '../store/commit.ts'
 import { type CommitPart, commitTogether } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
-import { type Change, type Condition, ConditionFailed, type Store, type Told } from '../store/store.ts'
+import { type Change, type Condition, ConditionFailed, type Store } from '../store/store.ts'
 import type { Journal } from './journal.ts'
 import type { RetainedValue, Slot, ValueKey } from './retained-value.ts'
 import {
@@ -37,7 +37,7 @@ export async function openRetained(parts: {
   const values = createRetainedValues(returnable)
   await load(parts, values)
   const ended = await openEnded(store)
-  store.onOthers(retainedPrefix, (change) => take(change, values, { journal, now: clock() }))
+  store.onOthers(retainedPrefix, (key, value) => take(key, value, values, { journal, now: clock() }))
 
   return {
     ...createRetaining(values),
@@ -88,9 +88,7 @@ async function openEnded(store: Store) {
     all.add(topic)
   }
   for await (const [key] of store.range(endedPrefix)) note(key.slice(endedPrefix.length))
-  store.onOthers(endedPrefix, (change) => {
-    if ('put' in change) note(change.put.slice(endedPrefix.length))
-  })
+  store.onOthers(endedPrefix, (key) => note(key.slice(endedPrefix.length)))
   return {
     matching: topics.matching,
     /** Notes topics that lose their last value by a commit. */
@@ -130,25 +128,26 @@ async function load(
 
 /** Applies a change of the retained messages that another node has stored. */
 function take(
-  change: Told,
+  key: string,
+  stored: Buffer | undefined,
   values: RetainedValues,
   { journal, now }: { journal: Journal; now: number },
 ): void {
-  if ('put' in change) {
-    const position = positionOf(change.value)
-    const entry = journal.recent(position)
-    const value = entry && toValue(entry, position, entry.at)
-    if (!value) throw new Error(`the message of ${change.put} is missing`)
-    const shown = values.get(value.topic, value.slot)
-    // If the store does not answer a commit of this node in time, the change of that commit can arrive here late: after
-    // the change of a newer commit. Then event times decide, as in the store.
-    const isLater = shown !== undefined && shown.position > position
-    if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
-    values.put(value)
-  } else if ('del' in change) {
-    const { topic, slot } = parseKey(change.del)
+  const { topic, slot } = parseKey(key)
+  if (!stored) {
     values.remove(topic, slot)
+    return
   }
+  const position = positionOf(stored)
+  const entry = journal.recent(position)
+  const value = entry && toValue(entry, position, entry.at)
+  if (!value) throw new Error(`the message of ${key} is missing`)
+  const shown = values.get(topic, slot)
+  // If the store does not answer a commit of this node in time, the change of that commit can arrive here late: after
+  // the change of a newer commit. Then event times decide, as in the store.
+  const isLater = shown !== undefined && shown.position > position
+  if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
+  values.put(value)
 }
 
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {

@@ -41,8 +41,8 @@ export async function openReturnable(store: Store) {
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
   for (const candidate of stored.sort((a, b) => a.position - b.position)) add(candidate)
   // A candidate of another node comes with its message (`add`).
-  store.onOthers(everyPrefix, (change) => {
-    if ('del' in change) remove(positionIn(change.del))
+  store.onOthers(everyPrefix, (key, value) => {
+    if (!value) remove(positionIn(key))
   })
 
   return {

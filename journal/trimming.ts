@@ -78,8 +78,8 @@ export async function openTrimming(parts: {
   let running: Promise<void> | undefined
   let isClosed = false
   journal.raiseFloor((await readState(store)).floor)
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) journal.raiseFloor(parse(change.value).floor)
+  store.onOthers(prefix, (_key, value) => {
+    if (value) journal.raiseFloor(parse(value).floor)
   })
 
   return {

@@ -1,5 +1,5 @@
 import type { Family } from './keys.ts'
-import type { Change, Store, Told } from './store.ts'
+import type { Change, Store } from './store.ts'
 
 /** JSON documents below one prefix of the store, mirrored in memory. */
 interface Collection<T> {
@@ -40,9 +40,8 @@ export async function createCollection<T>(
 ): Promise<Collection<T>> {
   const documents = new Map<string, T>()
   const listeners: ChangeListener<T>[] = []
-  for await (const [key, value] of store.range(prefix))
-    documents.set(nameOf(key), JSON.parse(value.toString()))
-  store.onOthers(prefix, heard)
+  for await (const [path, value] of store.range(prefix)) show(path, value)
+  store.onOthers(prefix, show)
 
   return {
     get: (key) => documents.get(key),
@@ -86,17 +85,8 @@ export async function createCollection<T>(
     return prefix + encodeURIComponent(key)
   }
 
-  function nameOf(path: string): string {
-    return decodeURIComponent(path.slice(prefix.length))
-  }
-
-  function heard(change: Told): void {
-    if ('tell' in change) return
-    const key = nameOf('put' in change ? change.put : change.del)
-    show(key, 'put' in change ? change.value : undefined)
-  }
-
-  function show(key: string, value: Buffer | undefined): void {
+  function show(path: string, value: Buffer | undefined): void {
+    const key = decodeURIComponent(path.slice(prefix.length))
     const before = documents.get(key)
     const after: T | undefined = value && JSON.parse(value.toString())
     if (after === undefined) documents.delete(key)

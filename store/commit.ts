@@ -1,4 +1,4 @@
-import type { Change, Condition, ConditionalChange, Order, Told } from './store.ts'
+import type { Change, Condition, ConditionalChange, Order } from './store.ts'
 
 /*
  * The group commit that the drivers share, and the rules of the contract (`store.ts`) for conditions, numbers and event
@@ -94,7 +94,7 @@ export function isConditional(change: Change): change is ConditionalChange {
 }
 
 /** The key of a change; '' for a `tell`. */
-export function keyOf(change: Change | Told): string {
+export function keyOf(change: Change): string {
   if ('put' in change) return change.put
   if ('check' in change) return change.check
   return 'del' in change ? change.del : ''

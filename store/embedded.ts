@@ -52,6 +52,7 @@ export async function openEmbeddedStore(
     driver: 'embedded',
     isShared: false,
     onOthers: () => undefined,
+    onTold: () => undefined,
     catchUp: async () => undefined,
 
     async get(key) {

@@ -76,9 +76,9 @@ export function createLocks() {
 async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
-  store.onOthers(prefix, (change) => {
-    if (!('put' in change) || change.put !== key) return
-    stored = change.value.toString()
+  store.onOthers(prefix, (other, value) => {
+    if (other !== key || !value) return
+    stored = value.toString()
     changed()
   })
 

@@ -43,10 +43,12 @@ export interface Store {
   /** Whether other nodes may use the same store. */
   readonly isShared: boolean
   /**
-   * Calls `listener` with changes that other nodes have committed, in commit order. `place` is the first part of the
-   * changed keys (`retained/`), or the channel of a `tell`.
+   * Calls `listener` with each entry below `prefix` (such as `retained/`) that other nodes have stored, in commit order.
+   * Without a value, they have removed it.
    */
-  readonly onOthers: (place: string, listener: (change: Told) => void) => void
+  readonly onOthers: (prefix: string, listener: (key: string, value: Buffer | undefined) => void) => void
+  /** Calls `listener` with what other nodes tell on a channel (`Change`), in the same order. */
+  readonly onTold: (channel: string, listener: (value: Buffer) => void) => void
   /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
   readonly catchUp: () => Promise<void>
   /** Finishes pending commits and releases the files or connections. */
@@ -86,7 +88,7 @@ export interface Dumpable {
 
 /** A store that several nodes use. */
 export type SharedStore = Store & {
-  /** Called once, by `nodes/followed-store.ts`, for all listeners of `onOthers`. */
+  /** Called once, by `nodes/followed-store.ts`, for all listeners of `onOthers` and `onTold`. */
   readonly follow: Follow
   /**
    * Makes this node a member: commits `changes`, which must store `membership.value` under `membership.key`. All later

@@ -188,7 +188,7 @@ export function createSharedSpace() {
         isLagging = false
         wake()
       },
-    } satisfies Omit<SharedStore, 'onOthers'> & Reach)
+    } satisfies Omit<SharedStore, 'onOthers' | 'onTold'> & Reach)
 
     async function applyWaiting(): Promise<void> {
       await nextTurn()

@@ -88,9 +88,9 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   for await (const [key, value] of store.range(prefix)) found.push(readMark(key.slice(prefix.length), value))
   for (const mark of found.sort((a, b) => a.at - b.at)) marks.add(mark)
 
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) marks.add(readMark(change.put.slice(prefix.length), change.value))
-    else if ('del' in change) marks.remove(change.del.slice(prefix.length))
+  store.onOthers(prefix, (key, value) => {
+    if (value) marks.add(readMark(key.slice(prefix.length), value))
+    else marks.remove(key.slice(prefix.length))
   })
 
   /** Starts the `Repetition` of an event. `newId` makes its id, unless an equal event came before. */

@@ -36,10 +36,8 @@ export async function createTopics(store: Store) {
   const pending = new Map<string, { topic: Topic; events: number }>()
   /** Ids of the topics that have an owner, by the CRC-64 of their external ids. */
   const owned = new Map<string, string>()
-  for await (const [, value] of store.range(prefix)) take(value)
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) take(change.value)
-  })
+  for await (const [key, value] of store.range(prefix)) take(key, value)
+  store.onOthers(prefix, take)
 
   return {
     /** Waits for the topics that other nodes have made. False: there are no other nodes, or the store does not answer. */
@@ -102,8 +100,9 @@ export async function createTopics(store: Store) {
     return topics.get(livestreamId) ?? pending.get(livestreamId)?.topic
   }
 
-  function take(value: Buffer): void {
-    put(JSON.parse(value.toString()))
+  /** No node removes a topic. */
+  function take(_key: string, value: Buffer | undefined): void {
+    if (value) put(JSON.parse(value.toString()))
   }
 
   function end(created: readonly Topic[], how: CommitEnd): undefined {

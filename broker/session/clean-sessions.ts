@@ -56,11 +56,8 @@ export function createCleanSessions({ store, nodes }: { store: Store; nodes: Nod
 
     /** Calls back when another node has replaced the clean session of a client, with the version of the replaced one. */
     onReplaced(listener: (clientId: string, version: number) => void): void {
-      store.onOthers(replacedChannel, (change) => {
-        if (!('tell' in change)) return
-        const { clientId, version }: { clientId: string; version: number } = JSON.parse(
-          change.value.toString(),
-        )
+      store.onTold(replacedChannel, (value) => {
+        const { clientId, version }: { clientId: string; version: number } = JSON.parse(value.toString())
         listener(clientId, version)
       })
     },

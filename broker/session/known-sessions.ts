@@ -39,10 +39,9 @@ export async function openKnownSessions(parts: {
   const permissions = new Map<string, string>()
   const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
   for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
-  store.onOthers(recordPrefix, (change) => {
-    if ('tell' in change) return
-    const record = 'put' in change ? readRecord(change.value) : undefined
-    const clientId = record?.clientId ?? clientIdOf('put' in change ? change.put : change.del)
+  store.onOthers(recordPrefix, (key, value) => {
+    const record = value && readRecord(value)
+    const clientId = record?.clientId ?? clientIdOf(key)
     if (record) set(record)
     else remove(clientId)
     for (const listener of listeners) listener(clientId, record)

@@ -1,5 +1,4 @@
 import type { Journal } from '../../journal/journal.ts'
-import { keyOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Sequences } from '../../store/nodes/sequences.ts'
@@ -59,13 +58,12 @@ export async function openProgress(parts: {
   /** The value that this node stored last: its JSON without the version, and its version. */
   const last = { text: '', version: 0 }
   for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
-  store.onOthers(prefix, (change) => {
-    if ('tell' in change) return
-    const run = runOf(keyOf(change))
+  store.onOthers(prefix, (key, value) => {
+    const run = runOf(key)
     // Another node took this node for gone, and ended the run of this node. An empty text makes the next write store
     // the progress, even if nothing has changed.
     if (run === nodes.self) last.text = ''
-    else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
+    else if (value) values.set(run, JSON.parse(value.toString()))
     else values.delete(run)
   })
   let timer: NodeJS.Timeout | undefined

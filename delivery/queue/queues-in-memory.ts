@@ -1,5 +1,4 @@
 import type { Journal } from '../../journal/journal.ts'
-import { keyOf } from '../../store/commit.ts'
 import type { Store } from '../../store/store.ts'
 import {
   addLetterTo,
@@ -150,11 +149,11 @@ export async function loadQueues(
         forgetEmpty(name, queue)
       },
     })
-    store.onOthers(workPrefix, (change) => {
-      const { queue: name, sequence } = parseKey(keyOf(change))
+    store.onOthers(workPrefix, (key, value) => {
+      const { queue: name, sequence } = parseKey(key)
       const queue = queueOf(name)
-      if ('put' in change) {
-        const item = decodeItem(change.value)
+      if (value) {
+        const item = decodeItem(value)
         if (currentOf(queue, item)) {
           replace(name, item)
           return
@@ -167,11 +166,11 @@ export async function loadQueues(
       take(name, [{ sequence }])
       forgetEmpty(name, queue)
     })
-    store.onOthers(deadPrefix, (change) => {
-      const { queue: name, sequence } = parseKey(keyOf(change))
+    store.onOthers(deadPrefix, (key, value) => {
+      const { queue: name, sequence } = parseKey(key)
       const queue = queueOf(name)
       takeLettersFrom(queue, new Set([sequence]))
-      if ('put' in change) addLetterTo(queue, decodeLetter(change.value))
+      if (value) addLetterTo(queue, decodeLetter(value))
       else forgetEmpty(name, queue)
     })
   }

@@ -121,29 +121,27 @@ export function createSharedItems(parts: {
       appended: (item: WorkItem, queues: readonly string[]) => void
       passed: (queue: string, place: number) => void
     }): void {
-      store.onOthers(setPrefix, (change) => {
-        if ('put' in change) noteSet(change.put.slice(setPrefix.length), decodeSet(change.value))
-        else if ('del' in change) sets.delete(change.del.slice(setPrefix.length))
+      store.onOthers(setPrefix, (key, value) => {
+        const id = key.slice(setPrefix.length)
+        if (value) noteSet(id, decodeSet(value))
+        else sets.delete(id)
       })
-      store.onOthers(usedPrefix, (change) => {
-        if (!('put' in change)) return
-        const set = sets.get(change.put.slice(usedPrefix.length))
-        if (set) set.used = Number(change.value)
+      store.onOthers(usedPrefix, (key, value) => {
+        const set = sets.get(key.slice(usedPrefix.length))
+        if (set && value) set.used = Number(value)
       })
-      store.onOthers(sharedPrefix, (change) => {
-        if ('tell' in change) return
-        if ('del' in change) return forget(Number(change.del.slice(sharedPrefix.length)))
-        const { item, set } = decodeShared(change.put, change.value)
+      store.onOthers(sharedPrefix, (key, value) => {
+        if (!value) return forget(Number(key.slice(sharedPrefix.length)))
+        const { item, set } = decodeShared(key, value)
         // After the load, commits are heard whose items the load has found already, or found removed.
         const isLoaded = item.position <= loadedUpTo || byPosition.has(item.position)
         if (!isLoaded) heard.appended(item, note(item, set))
       })
-      store.onOthers(placePrefix, (change) => {
-        if ('tell' in change) return
-        const queue = queueOfPlace('put' in change ? change.put : change.del)
-        if ('del' in change) return void places.delete(queue)
-        places.set(queue, Number(change.value))
-        heard.passed(queue, Number(change.value))
+      store.onOthers(placePrefix, (key, value) => {
+        const queue = queueOfPlace(key)
+        if (!value) return void places.delete(queue)
+        places.set(queue, Number(value))
+        heard.passed(queue, Number(value))
       })
     },
 

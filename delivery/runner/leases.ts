@@ -39,16 +39,13 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   if (nodes.isShared) {
     for await (const [key, value] of store.range(prefix)) holders.set(queueOf(key), value.toString())
   }
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) holders.set(queueOf(change.put), change.value.toString())
-    else if ('del' in change) {
-      holders.delete(queueOf(change.del))
-      freed(queueOf(change.del))
-    }
+  store.onOthers(prefix, (key, holder) => {
+    if (holder) return void holders.set(queueOf(key), holder.toString())
+    holders.delete(queueOf(key))
+    freed(queueOf(key))
   })
-  store.onOthers(ableChannel, (change) => {
-    if (!('tell' in change)) return
-    const { queue, node, isAble }: Ability = JSON.parse(change.value.toString())
+  store.onTold(ableChannel, (value) => {
+    const { queue, node, isAble }: Ability = JSON.parse(value.toString())
     note({ queue, node, isAble })
     freed(queue)
   })

@@ -6,16 +6,13 @@ const recoveredChannel = 'endpoint-recovered'
 
 /** Returns a function that ends the pause of a queue, whichever node works the queue off. */
 export function createRetry(parts: {
-  store: Pick<Store, 'onOthers' | 'commit'>
+  store: Pick<Store, 'onTold' | 'commit'>
   runner: { retryNow(queue: string): void; endPauses(of: Recovered): void }
 }) {
   const { store, runner } = parts
-  store.onOthers(channel, (change) => {
-    if ('tell' in change) runner.retryNow(change.value.toString())
-  })
-  store.onOthers(recoveredChannel, (change) => {
-    if (!('tell' in change)) return
-    const { endpoint, owner }: Recovered = JSON.parse(change.value.toString())
+  store.onTold(channel, (queue) => runner.retryNow(queue.toString()))
+  store.onTold(recoveredChannel, (value) => {
+    const { endpoint, owner }: Recovered = JSON.parse(value.toString())
     runner.endPauses({ endpoint, owner })
   })
 

@@ -43,13 +43,12 @@ export async function createStandings(parts: {
 }) {
   const { store, clock, isKnown } = parts
   const standings = new Map<string, StoredStanding>()
-  for await (const [key, value] of store.range(prefix)) {
-    standings.set(nameOf(key), JSON.parse(value.toString()))
+  const take = (key: string, value: Buffer | undefined) => {
+    if (value) standings.set(nameOf(key), JSON.parse(value.toString()))
+    else standings.delete(nameOf(key))
   }
-  store.onOthers(prefix, (change) => {
-    if ('put' in change) standings.set(nameOf(change.put), JSON.parse(change.value.toString()))
-    else if ('del' in change) standings.delete(nameOf(change.del))
-  })
+  for await (const [key, value] of store.range(prefix)) take(key, value)
+  store.onOthers(prefix, take)
 
   return {
     /** The standing of a webhook, as its institution sees it. */

@@ -18,9 +18,8 @@ export function createAddedCounts(
   const channel = `tally ${name}`
   const untold = new Map<string, number>()
 
-  store.onOthers(channel, (change) => {
-    if (!('tell' in change)) return
-    const counts: [string, number][] = JSON.parse(change.value.toString())
+  store.onTold(channel, (value) => {
+    const counts: [string, number][] = JSON.parse(value.toString())
     for (const [key, count] of counts) onOthers(key, count)
   })
 

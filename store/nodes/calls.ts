@@ -16,14 +16,12 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Pick<Nodes,
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
 
-  store.onOthers('call', (change) => {
-    if (!('tell' in change)) return
-    const call: Call = JSON.parse(change.value.toString())
+  store.onTold('call', (value) => {
+    const call: Call = JSON.parse(value.toString())
     if (call.to === nodes.self) void answer(call)
   })
-  store.onOthers('answer', (change) => {
-    if (!('tell' in change)) return
-    const { id, result }: CallAnswer = JSON.parse(change.value.toString())
+  store.onTold('answer', (value) => {
+    const { id, result }: CallAnswer = JSON.parse(value.toString())
     waiting.get(id)?.(result)
   })
 

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import type { Log } from '../../telemetry/log.ts'
-import { keyOf } from '../commit.ts'
-import { ConditionFailed, Fenced, type Told } from '../store.ts'
+import { ConditionFailed, Fenced } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { loadMembers, type Member, membersPrefix, slotOf } from './members.ts'
 import type { Nodes } from './nodes.ts'
@@ -110,17 +109,16 @@ export async function createMembership(parts: {
     },
   }
 
-  function heard(change: Told): void {
-    if ('tell' in change) return
-    const slot = slotOf(keyOf(change))
+  function heard(key: string, value: Buffer | undefined): void {
+    const slot = slotOf(key)
     const before = members.get(slot)
-    if ('put' in change) {
-      const member: Member = JSON.parse(change.value.toString())
+    if (value) {
+      const member: Member = JSON.parse(value.toString())
       members.set(slot, member)
       signs.joined(member.node)
     } else members.delete(slot)
     if (before && before.node === self) void own.comeBack()
-    else if (before && 'del' in change) tellGone(before.node)
+    else if (before && !value) tellGone(before.node)
     changed()
   }
 

@@ -47,9 +47,7 @@ export function createSignsOfLife(parts: {
   /** When the newest sign was given that has an answer, by `performance.now()`. */
   let answered = -Infinity
   let wasInTouch = true
-  store.onOthers(channel, (change) => {
-    if ('tell' in change) missed.set(change.value.toString(), 0)
-  })
+  store.onTold(channel, (node) => missed.set(node.toString(), 0))
 
   return {
     start(): void {

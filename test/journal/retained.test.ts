@@ -9,7 +9,7 @@ import { openReturnable } from '../../journal/returnable.ts'
 import { numbersTaken } from '../../store/commit.ts'
 import { type CommitPart, commitTogether } from '../../store/commit-together.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Store, Told } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import { openStore } from '../open-store.ts'
 import { createRandom } from '../random.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
@@ -320,10 +320,10 @@ t.test('another node takes over the largest event for as many livestreams as the
 
 t.test('a value that this node had given up does not replace a later one of its own', async (t) => {
   const store = await openStore(t)
-  const told: ((change: Told) => void)[] = []
+  const listeners: Parameters<Store['onOthers']>[1][] = []
   const retained = await open({
     ...store,
-    onOthers: (place, listener) => void (place === 'retained/' && told.push(listener)),
+    onOthers: (prefix, listener) => void (prefix === 'retained/' && listeners.push(listener)),
   })
   const kept = { ...state('given up'), queue: { keep: 'latest' as const }, retained: { slot: '', time: now } }
   await retained.publish(kept)
@@ -331,7 +331,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   const value = await store.get(key)
   if (!value) throw new Error('a stored value')
   await retained.publish({ ...kept, payload: Buffer.from('later') })
-  for (const tell of told) tell({ put: key, value })
+  for (const tell of listeners) tell(key, value)
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
@@ -342,7 +342,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   if (!newer) throw new Error('a stored value')
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, payload: Buffer.from('later') })
-  for (const tell of told) tell({ put: key, value: newer })
+  for (const tell of listeners) tell(key, newer)
   t.equal(retained.current(kept.topic)?.payload.toString(), 'given up')
   t.same(await retained.missed(0), ['radio/x/control given up'])
 })

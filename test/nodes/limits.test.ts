@@ -27,9 +27,8 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
  */
 function hear(store: Store, channel: string, expected: number): () => boolean {
   let heard = 0
-  store.onOthers(`tally ${channel}`, (change) => {
-    if (!('tell' in change)) return
-    const counts: [string, number][] = JSON.parse(change.value.toString())
+  store.onTold(`tally ${channel}`, (value) => {
+    const counts: [string, number][] = JSON.parse(value.toString())
     for (const [, count] of counts) heard += count
   })
   return () => heard >= expected
@@ -150,7 +149,7 @@ function withHearing(store: Store, channel: string) {
   const rate = createPublishRate(10, store, channel)
   /** When the counts came in. The bucket fills as time passes, so an event is tried at this moment. */
   let toldAt = Number.NaN
-  store.onOthers(`tally ${channel}`, () => {
+  store.onTold(`tally ${channel}`, () => {
     toldAt = performance.now()
   })
   return { ...rate, isTold: hear(store, channel, 20), toldAt: () => toldAt }

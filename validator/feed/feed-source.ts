@@ -105,12 +105,12 @@ export async function createFeedSource(options: FeedSourceOptions) {
   let heard: { feed?: Buffer; former?: Buffer } = {}
   let takingOver: Promise<void> = Promise.resolve()
 
-  store.onOthers(feeds.place, (change) => {
-    if (!('put' in change)) return
-    const name = feeds.nameOf(change.put)
-    if (name === 'checked') hearChecked(JSON.parse(change.value.toString()))
+  store.onOthers(feeds.place, (key, value) => {
+    if (!value) return
+    const name = feeds.nameOf(key)
+    if (name === 'checked') hearChecked(JSON.parse(value.toString()))
     else if (name !== undefined) {
-      heard = { ...heard, [name]: change.value }
+      heard = { ...heard, [name]: value }
       takingOver = takingOver.then(takeOver)
     }
   })

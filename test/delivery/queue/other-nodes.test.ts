@@ -1,6 +1,6 @@
 import t from 'tap'
 import { keyOf, withNumber } from '../../../store/commit.ts'
-import type { Change, Store, Told } from '../../../store/store.ts'
+import type { Change, Store } from '../../../store/store.ts'
 import { createMemoryStore } from '../memory-store.ts'
 import { attempt, messagesAt, openQueues } from '../open-queues.ts'
 
@@ -11,12 +11,12 @@ import { attempt, messagesAt, openQueues } from '../open-queues.ts'
 /** The queues of two nodes on one store. The other node receives each commit before the commit resolves. */
 async function openTwo(alike = false) {
   const memory = createMemoryStore()
-  const listeners: { node: number; place: string; listener: (change: Told) => void }[] = []
+  const listeners: { node: number; prefix: string; listener: Parameters<Store['onOthers']>[1] }[] = []
   let meanwhile: ((changes: readonly Change[]) => Promise<void>) | undefined
   const storeOf = (node: number): Store => ({
     ...memory.store,
     isShared: true,
-    onOthers: (place, listener) => void listeners.push({ node, place, listener }),
+    onOthers: (prefix, listener) => void listeners.push({ node, prefix, listener }),
     async commit(changes) {
       const change = meanwhile
       meanwhile = undefined
@@ -25,8 +25,9 @@ async function openTwo(alike = false) {
       for (const change of changes
         .map((change) => withNumber(change, first))
         .filter((one) => !('check' in one))) {
-        for (const { node: other, place, listener } of listeners)
-          if (other !== node && keyOf(change).startsWith(place)) listener(toldOf(change))
+        const [key, value] = [keyOf(change), 'put' in change ? Buffer.from(change.value) : undefined]
+        for (const { node: other, prefix, listener } of listeners)
+          if (other !== node && key.startsWith(prefix)) listener(key, value)
       }
       return first
     },
@@ -47,11 +48,6 @@ async function openTwo(alike = false) {
       meanwhile = look
     },
   }
-}
-
-function toldOf(change: Change): Told {
-  if ('put' in change) return { put: change.put, value: Buffer.from(change.value) }
-  return { del: keyOf(change) }
 }
 
 t.test('what is given up while its queue is removed leaves nothing', async (t) => {

@@ -54,7 +54,7 @@ async function openNode(
   nodes.onGone((node) => events.push(`gone ${node}`))
   nodes.onReturn(() => events.push('return'))
   const heard: string[] = []
-  store.onOthers('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
+  store.onOthers('state/', (_key, value) => void (value && heard.push(value.toString())))
   // tap runs teardowns in reverse order: the node leaves before its store closes.
   t.teardown(() => {
     store.restore()
@@ -95,7 +95,7 @@ t.test('a node that has joined loads nothing more: changes may have passed alrea
   t.throws(() => a.store.onOthers('state/', () => {}), {
     message: 'state/ is loaded too late: the store is followed already',
   })
-  t.doesNotThrow(() => a.store.onOthers('a channel', () => {}), 'what is told is in no store')
+  t.doesNotThrow(() => a.store.onTold('a channel', () => {}), 'what is told is in no store')
 })
 
 t.test('nodes that join know each other, by slot', async (t) => {
@@ -222,7 +222,7 @@ t.test('of two that die together one starts again: the other one is gone all the
 t.test('a node that gives a sign while another one is removed stays', async (t) => {
   const { a, b, c } = await joined(t, 3, { heartbeatMs })
   let signs = 0
-  c.store.onOthers('alive', () => signs++)
+  c.store.onTold('alive', () => signs++)
   let isBack = false
   c.travel({
     there: async () => {},
@@ -245,7 +245,7 @@ t.test('a node that gives a sign while another one is removed stays', async (t) 
 t.test('a node that learns late that its signs were taken goes on giving them', async (t) => {
   const { a, b } = await joined(t, 2, { heartbeatMs })
   let signs = 0
-  b.store.onOthers('alive', () => signs++)
+  b.store.onTold('alive', () => signs++)
   a.store.lag()
   await until(() => signs > 20 || !b.nodes.isLiving(a.nodes.self))
   t.ok(b.nodes.isLiving(a.nodes.self))
@@ -296,7 +296,7 @@ t.test('a slot that was given away meanwhile stays with whoever has it', async (
 t.test('a store that nobody reaches makes nobody dead', async (t) => {
   const { all, a, b } = await joined(t, 3, { heartbeatMs })
   let beats = 0
-  b.store.onOthers('alive', () => beats++)
+  b.store.onTold('alive', () => beats++)
   for (const { store } of all) store.cut()
   await until(() => all.every(({ missedBeats }) => missedBeats() > 20))
   for (const { store } of all) store.restore()
@@ -317,7 +317,7 @@ t.test('a node that writes much over a slow network is not taken for dead', asyn
   await a.nodes.join()
   let beats = 0
   let isOver = false
-  a.store.onOthers('alive', () => beats++)
+  a.store.onTold('alive', () => beats++)
   const pass = (count: number) => {
     const end = beats + count
     return until(() => beats >= end || isOver)
@@ -342,7 +342,7 @@ t.test('a node that is slow to come back does it once', async (t) => {
   const { a, b } = await joined(t, 2, { heartbeatMs })
   let beats = 0
   const release = a.hold()
-  a.store.onOthers('alive', () => beats++)
+  a.store.onTold('alive', () => beats++)
   await b.store.commit([{ del: 'member/00' }])
   await until(() => beats > 5)
   release()
