@@ -1,6 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import { createErrorList, type ErrorItem, errorItem, pathOf } from '../event/error.ts'
+import { type ErrorItem, ErrorList, errorItem, pathOf } from '../event/error.ts'
 import { parseInstant } from '../event/format.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
@@ -49,7 +49,7 @@ export function compileParameters(schema: TSchema): (given: unknown) => ErrorIte
  */
 function misspelledIn(given: readonly string[], names: readonly string[]): ErrorItem[] {
   const meant = new Map(names.map((name) => [simplified(name), name]))
-  const errors = createErrorList()
+  const errors = new ErrorList()
   for (const name of given) {
     const expected = names.includes(name) ? undefined : meant.get(simplified(name))
     if (expected === undefined) continue
@@ -66,7 +66,7 @@ function simplified(name: string): string {
 }
 
 function errorsOf(validate: ValidateFunction): ErrorItem[] {
-  const errors = createErrorList()
+  const errors = new ErrorList()
   for (const error of (validate.errors ?? []).filter(isOwnError))
     errors.add(() => schemaError(error, { isSecret }))
   return errors.items()

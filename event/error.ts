@@ -234,38 +234,51 @@ export function pathOf(...segments: readonly (string | number)[]): string {
   return path
 }
 
-export type ErrorList = ReturnType<typeof createErrorList>
-
 /**
  * Lists the errors or warnings of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could
  * be much larger than its event. If errors are left out, one more item tells how many. `noun`: what the items are, for that item.
+ *
+ * A class: every event has five lists, and most stay empty.
  */
-export function createErrorList(noun = 'errors') {
-  const listed: ErrorItem[] = []
+export class ErrorList {
+  readonly #noun: string
+  readonly #listed: ErrorItem[] = []
   /** Code of the first error for which the list had no room. */
-  let omittedCode: string | undefined
-  let bytes = 0
-  let count = 0
-  return {
-    isFull: () => omittedCode !== undefined,
-    /** Takes a function: a hostile event has too many errors to build them all. */
-    add(make: () => ErrorItem): void {
-      count++
-      if (omittedCode !== undefined) return
-      const item = make()
-      bytes += Buffer.byteLength(JSON.stringify(item))
-      if (listed.length < maxErrors && bytes <= maxErrorBytes) listed.push(item)
-      else omittedCode = item.errorCode
-    },
-    /** Counts an error that the caller did not build, because `isFull` had returned true. */
-    omit(): void {
-      count++
-    },
-    items(): ErrorItem[] {
-      if (omittedCode === undefined) return listed
-      const message = `Not listed: at least ${count - listed.length} more ${noun}`
-      return [...listed, { path: '.', message, errorCode: omittedCode }]
-    },
+  #omittedCode: string | undefined
+  #bytes = 0
+  #count = 0
+
+  constructor(noun = 'errors') {
+    this.#noun = noun
+  }
+
+  get isEmpty(): boolean {
+    return this.#count === 0
+  }
+
+  get isFull(): boolean {
+    return this.#omittedCode !== undefined
+  }
+
+  /** Takes a function: a hostile event has too many errors to build them all. */
+  add(make: () => ErrorItem): void {
+    this.#count++
+    if (this.isFull) return
+    const item = make()
+    this.#bytes += Buffer.byteLength(JSON.stringify(item))
+    if (this.#listed.length < maxErrors && this.#bytes <= maxErrorBytes) this.#listed.push(item)
+    else this.#omittedCode = item.errorCode
+  }
+
+  /** Counts an error that the caller did not build, because the list is full. */
+  omit(): void {
+    this.#count++
+  }
+
+  items(): ErrorItem[] {
+    if (this.#omittedCode === undefined) return this.#listed
+    const message = `Not listed: at least ${this.#count - this.#listed.length} more ${this.#noun}`
+    return [...this.#listed, { path: '.', message, errorCode: this.#omittedCode }]
   }
 }
 

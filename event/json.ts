@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { createErrorList, type ErrorItem, type ErrorList, errorItem, pathOf, quote } from './error.ts'
+import { type ErrorItem, ErrorList, errorItem, pathOf, quote } from './error.ts'
 import { jsonFault } from './json-fault.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
@@ -22,20 +22,23 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  const parsed = parse(text)
-  if (!('value' in parsed)) return parsed
-  const { value } = parsed
-  let { found: errors } = parsed
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+  const errors = new ErrorList()
+  if (!scan(text, errors)) return { errors: errors.items() }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refused(jsonFault(text) ?? 'it does not parse')
+  }
+  if (!isRecord(value)) {
     const name = typeof value === 'object' ? quote(value) : `a ${typeof value}`
     return refused(`it is ${name}, expected an object`)
   }
   for (const path of halfCharacters(text, value)) {
-    errors ??= createErrorList()
     errors.add(() => errorItem('payload.json', path, halfCharacter))
-    if (errors.isFull()) break
+    if (errors.isFull) break
   }
-  return errors ? { errors: errors.items() } : { value }
+  return errors.isEmpty ? { value } : { errors: errors.items() }
 }
 
 /** What is wrong where `halfCharacters` finds something. */
@@ -82,20 +85,6 @@ function refused(detail: string): { errors: ErrorItem[] } {
   return { errors: [errorItem('payload.json', '.', detail)] }
 }
 
-/**
- * Parses a text. `found`: faults that JSON.parse does not report, if there are any. Scans the text first, because
- * JSON.parse is slow with a hundred thousand open brackets or keys.
- */
-function parse(text: string): { value: unknown; found: ErrorList | undefined } | { errors: ErrorItem[] } {
-  const { errors, isComplete } = scan(text)
-  if (!isComplete) return { errors: errors?.items() ?? [] }
-  try {
-    return { value: JSON.parse(text), found: errors }
-  } catch {
-    return refused(jsonFault(text) ?? 'it does not parse')
-  }
-}
-
 /** An object or array that is open at the current index of the scan. */
 interface Level {
   /** The keys of an object so far. Undefined: this level is an array. */
@@ -105,13 +94,12 @@ interface Level {
 }
 
 /**
- * Finds faults that JSON.parse does not report, in linear time for any input: also in text that is not JSON.
+ * Finds faults that JSON.parse does not report, in linear time for any input: also in text that is not JSON. It comes
+ * before JSON.parse, which is slow with a hundred thousand open brackets or keys.
  *
- * Stops at `maxNesting`, at `maxValues`, or when the list of errors is full. Then `isComplete` is false.
+ * Stops at `maxNesting`, at `maxValues`, or when the list of errors is full, and then returns false.
  */
-function scan(text: string): { errors: ErrorList | undefined; isComplete: boolean } {
-  /** Made for the first error, because most payloads have none. */
-  let errors = undefined as ErrorList | undefined
+function scan(text: string, errors: ErrorList): boolean {
   const levels: Level[] = []
   let values = 0
   /** The number of keys so far. Keys count apart, because text that is not JSON can have more keys than values. */
@@ -125,7 +113,7 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
       case '[':
         if (levels.length >= maxNesting) {
           report(`nested deeper than ${maxNesting} levels`)
-          return { errors, isComplete: false }
+          return false
         }
         levels.push(
           character === '{' ? { keys: { few: [], times: undefined }, at: '' } : { keys: undefined, at: 0 },
@@ -141,7 +129,7 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
       case ',':
         if (typeof level?.at === 'number') level.at++
         index++
-        break
+        continue
       case '"': {
         const end = endOfString(text, index)
         // A string is a key exactly when a colon follows.
@@ -161,7 +149,7 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
       case '\t':
       case '\r':
         index++
-        break
+        continue
       default:
         word.lastIndex = index
         word.test(text)
@@ -169,13 +157,13 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
         values++
         index = word.lastIndex
     }
-    if (errors?.isFull()) return { errors, isComplete: false }
+    if (errors.isFull) return false
     if (Math.max(values, keys) > maxValues) {
-      add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
-      return { errors, isComplete: false }
+      errors.add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
+      return false
     }
   }
-  return { errors, isComplete: true }
+  return true
 
   function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')
@@ -193,12 +181,7 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
   }
 
   function report(detail: string): void {
-    add(() => errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
-  }
-
-  function add(make: () => ErrorItem): void {
-    errors ??= createErrorList()
-    errors.add(make)
+    errors.add(() => errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
   }
 }
 

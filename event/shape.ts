@@ -1,15 +1,7 @@
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import formats from 'ajv-formats'
 import type { TObject } from 'typebox'
-import {
-  createErrorList,
-  type ErrorItem,
-  type ErrorList,
-  errorItem,
-  maxErrors,
-  pathOf,
-  quote,
-} from './error.ts'
+import { type ErrorItem, ErrorList, errorItem, maxErrors, pathOf, quote } from './error.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn, parseInstant } from './format.ts'
 import { isRecord } from './json.ts'
 import {
@@ -31,7 +23,7 @@ interface Shaped {
   /** Event time from the field `kind.timeField`: milliseconds since the epoch, perhaps with a fraction. */
   time: number
   /** When the event ends (`kind.endField`), milliseconds since the epoch. */
-  expires?: number
+  expires: number | undefined
 }
 
 export interface ShapeOptions {
@@ -53,32 +45,25 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
       errors: [errorItem('type.openapi.validation', '.', `got ${quote(value)}, expected an object`)],
     }
   }
-  /** Made for the first error, because most events have none. */
-  let list = undefined as ErrorList | undefined
-  const errorList = () => {
-    list ??= createErrorList()
-    return list
-  }
-  const kind = pickKind(value, options.urlEventName, errorList)
-  if (kind === undefined) return { errors: errorList().items() }
+  const errors = new ErrorList()
+  const kind = pickKind(value, options.urlEventName, errors)
+  if (kind === undefined) return { errors: errors.items() }
 
   // The schema check gets the right name: `pickKind` has already reported a wrong one.
   const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]
   const fits = validator.quick(event)
-  checkNumberOfServices(value.services, errorList)
-  if (!fits) reportSchemaErrors(validator.thorough(), named, errorList())
-  if (options.protocol === 'mqtt') checkIdentifiers(value.services, errorList)
+  checkNumberOfServices(value.services, errors)
+  if (!fits) reportSchemaErrors(validator.thorough(), named, errors)
+  if (options.protocol === 'mqtt') checkIdentifiers(value.services, errors)
   const time = instantOf(value[kind.timeField])
   const expires = kind.endField === undefined ? undefined : instantOf(value[kind.endField])
   const expired = checkExpiry(value, kind, { time, expires, now: options.now })
-  if (expired !== undefined) errorList().add(() => expired)
+  if (expired !== undefined) errors.add(() => expired)
 
-  // There is a list only if it has an error.
-  if (!fits || time === undefined || list) return { errors: errorList().items() }
-  const shaped = { event: withoutTopics(event), kind, time }
-  return expires === undefined ? shaped : { ...shaped, expires }
+  if (!fits || time === undefined || !errors.isEmpty) return { errors: errors.items() }
+  return { event: withoutTopics(event), kind, time, expires }
 }
 
 /** The error of an event that names too many livestreams. */
@@ -93,11 +78,11 @@ const known = eventKinds.map((kind) => kind.name).join(', ')
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
-  errorList: () => ErrorList,
+  errors: ErrorList,
 ): EventKind | undefined {
   const urlKind = urlEventName === undefined ? undefined : kindByName.get(urlEventName)
   if (urlEventName !== undefined && urlKind === undefined) {
-    errorList().add(() =>
+    errors.add(() =>
       errorItem('event.name', '.event', `${quote(urlEventName)} in the URL, expected one of ${known}`),
     )
     return undefined
@@ -105,20 +90,18 @@ function pickKind(
   // Only the event's own `event` field counts, not an inherited one.
   if (!Object.hasOwn(event, 'event')) {
     if (urlKind === undefined) {
-      errorList().add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
+      errors.add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
     }
     return urlKind
   }
   const name = event.event
   if (typeof name !== 'string') {
-    errorList().add(() =>
-      errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`),
-    )
+    errors.add(() => errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`))
     return urlKind
   }
   if (urlKind !== undefined) {
     if (name !== urlKind.name) {
-      errorList().add(() =>
+      errors.add(() =>
         errorItem('event.name', '.event', `${quote(name)}, expected that of the URL, ${urlKind.name}`),
       )
     }
@@ -126,7 +109,7 @@ function pickKind(
   }
   const kind = kindByName.get(name)
   if (kind === undefined) {
-    errorList().add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
+    errors.add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
   }
   return kind
 }
@@ -135,15 +118,15 @@ function pickKind(
  * Counts livestreams by external id. The count is too low if livestreams share an external id: the validator counts
  * again.
  */
-function checkNumberOfServices(services: unknown, errorList: () => ErrorList): void {
+function checkNumberOfServices(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
   if (services.length > maxServices) {
     const detail = `${services.length} entries, expected at most ${maxServices}`
-    errorList().add(() => errorItem('maxItems.openapi.validation', '.services', detail))
+    errors.add(() => errorItem('maxItems.openapi.validation', '.services', detail))
     return
   }
   const names = new Set(services.map((service) => (isRecord(service) ? service.externalId : undefined)))
-  if (names.size > maxLivestreams) errorList().add(() => tooManyLivestreams(names.size))
+  if (names.size > maxLivestreams) errors.add(() => tooManyLivestreams(names.size))
 }
 
 /** An event with an end must end in the future, and after its beginning. */
@@ -170,21 +153,19 @@ function withoutTopics(event: HubEvent): HubEvent {
 }
 
 /** Over MQTT the identifiers of a service are URNs, and each service names its institution (design.md §7). */
-function checkIdentifiers(services: unknown, errorList: () => ErrorList): void {
+function checkIdentifiers(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services)) return // the schema check reports this
   for (const [index, service] of services.entries()) {
     if (!isRecord(service)) continue
     if (!Object.hasOwn(service, 'institutionId')) {
       const path = () => pathOf('services', index, 'institutionId')
-      errorList().add(() =>
-        errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'),
-      )
+      errors.add(() => errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'))
     }
     for (const { field, isValid, expected } of identifiers) {
       const id = service[field]
       if (typeof id !== 'string' || isValid(id)) continue
       const path = () => pathOf('services', index, field)
-      errorList().add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
+      errors.add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
     }
   }
 }
@@ -215,7 +196,7 @@ function reportSchemaErrors(thorough: Thorough, event: Record<string, unknown>, 
     for (let index = maxErrors; index < list.length; index++) {
       const value: unknown = list[index]
       if (item.quick(value)) continue
-      if (errors.isFull()) errors.omit()
+      if (errors.isFull) errors.omit()
       else report(item.thorough, value, [field, index], errors)
     }
   }

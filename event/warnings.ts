@@ -1,5 +1,5 @@
 import { hasGtinCheckDigit, hasIsniCheckDigit } from './check-digit.ts'
-import { createErrorList, type ErrorItem, type ErrorList, itemOf, pathOf, quote } from './error.ts'
+import { type ErrorItem, ErrorList, itemOf, pathOf, quote } from './error.ts'
 import { isRecord } from './json.ts'
 import type { EventKind, HubEvent } from './kind.ts'
 import type { TrackEvent } from './kinds/track.ts'
@@ -40,26 +40,21 @@ export function warningsOf(
   circumstances: Circumstances,
   found: readonly ErrorItem[] = [],
 ): Warning[] {
-  /** Made for the first warning, because most events have none. */
-  let list = undefined as ErrorList | undefined
-  const add = (make: () => Warning) => {
-    list ??= createErrorList('warnings')
-    list.add(make)
-  }
-  for (const item of found) add(() => item)
+  const warnings = new ErrorList('warnings')
+  for (const item of found) warnings.add(() => item)
   const seen = look(event, circumstances)
   let code = ''
   let sentence = ''
   // One function for all rows: most events warn of nothing.
   const warn: Warn = (path, detail, more) => {
-    add(() => ({ ...itemOf(code, sentence, pathOf(...path), detail()), ...more }))
+    warnings.add(() => ({ ...itemOf(code, sentence, pathOf(...path), detail()), ...more }))
   }
   for (const [name, kind] of rows) {
     code = name
     sentence = kind.sentence
     kind.check(seen, warn)
   }
-  return list?.items() ?? []
+  return warnings.items()
 }
 
 interface WarningKind {

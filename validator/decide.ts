@@ -43,7 +43,7 @@ export type Decision =
       /** Event time, milliseconds since the epoch. */
       time: number
       /** When the event ends (`kind.endField`), milliseconds since the epoch. */
-      expires?: number
+      expires: number | undefined
       /** The livestream of each service, in the order of `event.services`. */
       livestreams: Livestream[]
       /** Their ids, without repetitions. */
@@ -147,18 +147,18 @@ export function decide(
   if (errors.length > 0) return refused(errors, read)
   const { warnings, creator, isCompletedFromFeed } = read
   // Names each field: fields behind a spread took as long as the check of the shape.
-  const published = {
-    outcome: 'published' as const,
+  return {
+    outcome: 'published',
     event,
     kind,
     time,
+    expires,
     livestreams,
     livestreamIds,
     warnings,
     creator,
     isCompletedFromFeed,
   }
-  return expires === undefined ? published : { ...published, expires }
 }
 
 function refused(errors: ErrorItem[], read?: Pick<Read, 'event' | 'creator'>): Decision {

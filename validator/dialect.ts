@@ -1,13 +1,5 @@
 import { cut } from '../event/cut.ts'
-import {
-  createErrorList,
-  type ErrorItem,
-  type ErrorList,
-  errorItem,
-  itemOf,
-  pathOf,
-  quote,
-} from '../event/error.ts'
+import { type ErrorItem, ErrorList, errorItem, itemOf, pathOf, quote } from '../event/error.ts'
 import { isLivestreamUrn, isUrn, livestreamKinds, parseInstant, serviceTypes } from '../event/format.ts'
 import { isRecord } from '../event/json.ts'
 import { type EventKind, eventKinds, kindByName } from '../event/kind.ts'
@@ -176,18 +168,12 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
     event: sent,
     creator: undefined,
     isCompletedFromFeed: false,
-    warnings: undefined,
-    errors: undefined,
+    warnings: new ErrorList('warnings'),
+    errors: new ErrorList(),
   }
   for (const difference of differencesOf.get(kind) ?? []) difference.apply(draft)
-  const { event, creator, isCompletedFromFeed } = draft
-  return {
-    event,
-    creator,
-    isCompletedFromFeed,
-    warnings: draft.warnings?.items() ?? nothingToSay.warnings,
-    errors: draft.errors?.items() ?? nothingToSay.errors,
-  }
+  const { event, creator, isCompletedFromFeed, warnings, errors } = draft
+  return { event, creator, isCompletedFromFeed, warnings: warnings.items(), errors: errors.items() }
 }
 
 const nothingToSay = { warnings: [], errors: [], creator: undefined, isCompletedFromFeed: false } as const
@@ -200,19 +186,12 @@ interface Draft {
   event: Record<string, unknown>
   creator: string | undefined
   isCompletedFromFeed: boolean
-  /** Made for the first one, because most events have none. So are `errors`. */
-  warnings: ErrorList | undefined
-  errors: ErrorList | undefined
+  readonly warnings: ErrorList
+  readonly errors: ErrorList
 }
 
 function warn(draft: Draft, code: string, path: string, detail?: string): void {
-  draft.warnings ??= createErrorList('warnings')
   draft.warnings.add(() => itemOf(code, sentenceOf.get(code) ?? code, path, detail))
-}
-
-function refuse(draft: Draft, make: () => ErrorItem): void {
-  draft.errors ??= createErrorList()
-  draft.errors.add(make)
 }
 
 /** The event, copied once: an event may have thousands of fields. */
@@ -296,19 +275,19 @@ function completeService(service: NewerItem, index: number, draft: Draft): Newer
   if (!(lacksType || lacksExternalId) || typeof id !== 'string' || !isLivestreamUrn(id)) return service
   const { feed, institutionId } = draft.around
   if (!feed) {
-    refuse(draft, () => errorItem('feed.unavailable', '.', 'try again later'))
+    draft.errors.add(() => errorItem('feed.unavailable', '.', 'try again later'))
     return service
   }
   const path = (field: string) => pathOf('services', index, field)
   const livestream = feed.byId.get(id)
   if (!livestream) {
-    refuse(draft, () => errorItem('service.unknown', path('id'), id))
+    draft.errors.add(() => errorItem('service.unknown', path('id'), id))
     return service
   }
   const type = typeOf(livestream)
   const isOwn = livestream.institution.id === institutionId
   if (isOwn && !lacksType && service.type !== type && isServiceType(service.type)) {
-    refuse(draft, () => {
+    draft.errors.add(() => {
       const detail = `${quote(service.type)} is not the type of ${id}, expected ${type}`
       return errorItem('service.ambiguous', path('type'), detail)
     })

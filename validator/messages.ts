@@ -21,7 +21,7 @@ export function radioMessages(
     /** Event time, milliseconds since the epoch. */
     time: number
     /** When the event ends, milliseconds since the epoch. */
-    expires?: number
+    expires?: number | undefined
   },
   of: {
     /** The institution that publishes the event. */

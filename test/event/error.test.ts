@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createErrorList, errorItem, errorTable, outcomeOf, pathOf, quote } from '../../event/error.ts'
+import { ErrorList, errorItem, errorTable, outcomeOf, pathOf, quote } from '../../event/error.ts'
 
 t.test('the error codes are those of design.md §7, with their outcomes', async (t) => {
   const outcomes = Object.fromEntries(Object.entries(errorTable).map(([code, kind]) => [code, kind.outcome]))
@@ -90,7 +90,7 @@ t.test('a path is bounded, however deep the place', async (t) => {
 
 t.test('errors are listed up to 64 KiB, then one counts the rest', async (t) => {
   const item = errorItem('service.unknown', '.services.0', '語'.repeat(400))
-  const many = createErrorList()
+  const many = new ErrorList()
   for (let nth = 0; nth < 60; nth++) many.add(() => item)
   many.omit()
   const items = many.items()

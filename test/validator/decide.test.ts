@@ -26,6 +26,7 @@ t.test('an acceptable event comes out with everything that follows from it', asy
     event: track,
     kind: kindByName.get('de.org.hub.v1.radio.track.playing'),
     time: now - 60_000 + 250,
+    expires: undefined,
     livestreams: [station],
     livestreamIds: [station.id],
     warnings: [],
