@@ -69,6 +69,13 @@ export const maxPayloadBytes = 400 * 1024
 /** Maximum bytes of all messages for one event. One commit stores all of them. */
 const maxTotalBytes = 8 * 1024 * 1024
 
+/** Reads a payload as JSON, unless it is too large. */
+export function parsePayload(payload: Buffer): ReturnType<typeof parseJson> {
+  if (payload.length <= maxPayloadBytes) return parseJson(payload)
+  const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
+  return { errors: [errorItem('payload.size', '.', detail)] }
+}
+
 /** Checks the number of different livestreams, and the bytes of the messages for all of them. */
 export function checkTotalSize(payload: Buffer, count: number): ErrorItem[] {
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
@@ -121,11 +128,7 @@ export function decide(
   dialects: Dialects = 'all',
 ): Decision {
   const { payload, institutionId } = submission
-  if (payload.length > maxPayloadBytes) {
-    const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
-    return refused([errorItem('payload.size', '.', detail)])
-  }
-  const parsed = parseJson(payload)
+  const parsed = parsePayload(payload)
   if ('errors' in parsed) return refused(parsed.errors)
   const read = readDialect(parsed.value, { dialects, feed, institutionId })
   if (read.errors.length > 0) return refused([...read.errors], read)

@@ -4,7 +4,7 @@ import type { Service } from '../event/schema.ts'
 import type { Arrival } from './decide.ts'
 import type { LegacyRequest } from './legacy-request.ts'
 import { describeOutcome, type Report } from './messages.ts'
-import { type Judged, livestreamOf, summaryOf, type Verdict } from './verdict.ts'
+import type { Judged, Verdict } from './verdict.ts'
 
 /** The outcome of an event over HTTPS (service.md §2.7, §4.1). */
 export type LegacyResult =
@@ -26,7 +26,8 @@ export type LegacyResult =
 
 /** The answer to the publisher. `id`: the id of the event. */
 export function answer(event: HubEvent, judged: Judged, id: string, warnings: ErrorItem[]): LegacyResult {
-  return { outcome: 'accepted', ...summaryOf(event, judged), warnings, event: shown(event, judged, id) }
+  const { statuses, errors } = judged
+  return { outcome: 'accepted', statuses, errors, warnings, event: shown(event, judged, id) }
 }
 
 /**
@@ -34,12 +35,11 @@ export function answer(event: HubEvent, judged: Judged, id: string, warnings: Er
  * real event only makes the topic.
  */
 export function answerDry(event: HubEvent, judged: Judged, warnings: ErrorItem[]): LegacyResult {
-  const { statuses, errors } = summaryOf(event, judged)
-  const { published, blocked, failed } = statuses
+  const { published, blocked, failed } = judged.statuses
   return {
     outcome: 'accepted',
     statuses: { published: published + failed, blocked, failed: 0 },
-    errors: errors.filter(({ errorCode }) => errorCode !== 'topic.created'),
+    errors: judged.blocked.map(({ error }) => error),
     warnings,
     event: shown(event, judged, null),
   }
@@ -47,10 +47,9 @@ export function answerDry(event: HubEvent, judged: Judged, warnings: ErrorItem[]
 
 /** For the answer to a dry run: the services for which a real event would make the topic first. */
 export function topicsToMake({ verdicts, withoutTopic }: Judged): ErrorItem[] {
-  return verdicts.flatMap((verdict, index) => {
-    const isWithout = withoutTopic.has(livestreamOf(verdict) ?? '')
-    return isWithout ? [{ ...topicWouldBeMade, path: `.services.${index}` }] : []
-  })
+  return verdicts.flatMap(({ livestreamId = '' }, index) =>
+    withoutTopic.has(livestreamId) ? [{ ...topicWouldBeMade, path: `.services.${index}` }] : [],
+  )
 }
 
 const topicWouldBeMade = {
@@ -76,7 +75,7 @@ function withTopic(
   { withTopic, withoutTopic }: Judged,
   messageId: string | null,
 ): Service & { topic?: { id: string; status: string; messageId: string | null } } {
-  const id = livestreamOf(verdict)
+  const id = verdict?.livestreamId
   if (id !== undefined && withoutTopic.has(id)) {
     return { ...service, topic: { id, status: 'TOPIC_CREATED', messageId: null } }
   }

@@ -1,7 +1,6 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
-import { parseJson } from '../event/json.ts'
 import { checkShape } from '../event/shape.ts'
-import { checkOutgoingSize, checkTotalSize, maxPayloadBytes } from './decide.ts'
+import { checkOutgoingSize, checkTotalSize, parsePayload } from './decide.ts'
 import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
@@ -70,11 +69,7 @@ function readEvent(
   urlEventName: string,
   now: number,
 ): Readable | { errors: ErrorItem[]; value: unknown } {
-  if (payload.length > maxPayloadBytes) {
-    const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
-    return { errors: [errorItem('payload.size', '.', detail)], value: undefined }
-  }
-  const parsed = parseJson(payload)
+  const parsed = parsePayload(payload)
   if ('errors' in parsed) return { ...parsed, value: undefined }
   const shape = checkShape(parsed.value, { protocol: 'https', now, urlEventName })
   return 'errors' in shape ? { ...shape, value: parsed.value } : shape

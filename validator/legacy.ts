@@ -13,7 +13,7 @@ import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
 import type { Settlement, Watch, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
-import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
+import { type Judged, judge } from './verdict.ts'
 import { countWarnings } from './warning-counts.ts'
 
 /** A request that the hub has decided about, but has not stored yet. */
@@ -143,21 +143,19 @@ export function createLegacy(parts: LegacyParts) {
   }
 
   /** Counts and logs the outcome of an event. */
-  function note({ request, event, kind }: LegacyDecided & Judgeable, judged: Judged): void {
-    const { withTopic, verdicts } = judged
-    const blocked = blockedOf(verdicts)
+  function note({ request, kind }: LegacyDecided & Judgeable, { withTopic, blocked }: Judged): void {
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
     metrics.events.inc({ outcome: withTopic.length > 0 ? 'published' : unpublished })
-    count(blocked)
-    if (blocked.length === 0) return
-    const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
+    const [first] = blocked
+    if (!first) return
+    count(blocked.map(({ error }) => error))
     log.info(
       {
         outcome: 'blocked',
         event: kind.name,
         institutions: [request.institutionId],
-        services: refused.slice(0, 5).map(({ externalId }) => cut(externalId, 200)),
-        error: blocked[0],
+        services: blocked.slice(0, 5).map(({ service }) => cut(service.externalId, 200)),
+        error: first.error,
       },
       'event refused',
     )
@@ -184,20 +182,18 @@ function settlementOf(
   { topics, repetitions, nextEventId }: Pick<LegacyParts, 'topics' | 'repetitions' | 'nextEventId'>,
 ) {
   const { payload: source, institutionId } = request
-  const { ids, withTopic, verdicts, completed } = judged
+  const { ids, withTopic, verdicts, completed, blocked, errors, statuses, unlisted } = judged
   // If all services are blocked, the event counts as new when it comes again.
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
   // The messages name only the services for which the event is published. They must not name a blocked service.
-  const services = completed.filter((_, index) => withTopic.includes(livestreamOf(verdicts[index]) ?? ''))
+  const services = completed.filter((_, index) => withTopic.includes(verdicts[index]?.livestreamId ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))
-  const { statuses, errors } = summaryOf(event, judged)
   if (errors.length > 0) repetition?.markPublishedInPart()
   const isPublished = withTopic.length > 0
-  const isBlockedInPart = errors.some(({ errorCode }) => errorCode !== 'topic.created')
-  const outcome = isPublished ? 'published' : isBlockedInPart ? 'blocked' : 'failed'
+  const outcome = isPublished ? 'published' : blocked.length > 0 ? 'blocked' : 'failed'
   const of = isPublished ? { livestreams: [...withTopic] } : {}
   const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
   const described = describeAnswer(request, arrival, outcome, event, { errors, warnings, id, ...of })
@@ -212,7 +208,7 @@ function settlementOf(
         { payload: source, value: event, refusedServices },
       ),
     ],
-    topics: topics.missing([...ids], now, unlistedOf(event.services, verdicts, institutionId)),
+    topics: topics.missing([...ids], now, unlisted),
     accepted: isPublished ? accepted : undefined,
     repetition,
     alongside: arrival.alongside,

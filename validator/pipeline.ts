@@ -68,7 +68,8 @@ export function createPipeline(parts: {
       way.decided = performance.now()
       charge?.(arrival, decision.outcome === 'published' ? decision.livestreamIds.length : 0)
       const { institutionId, reportTo = [institutionId] } = submission
-      return settle({ institutions: reportTo, arrival, way, event: { decision, submission } })
+      const about = { institutions: reportTo, arrival, way }
+      return settle(about, () => settlementOf(decision, submission, about, parts))
     },
 
     /** Dry run over MQTT: the institution gets the report that a real publish would have. Nothing is published. */
@@ -83,7 +84,7 @@ export function createPipeline(parts: {
       const settled = { report: dry, messages: feedbackMessages(institutions, dry, source) }
       const way = metrics.latency.begin(arrival.started)
       charge?.(arrival, messages.length)
-      return settle({ institutions, arrival, way, settled })
+      return settle({ institutions, arrival, way }, () => settled)
     },
 
     /** Handles a PUBLISH that the broker has refused because of its topic or the ACL: `institutions` get a report. */
@@ -103,7 +104,7 @@ export function createPipeline(parts: {
       const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
       const way = metrics.latency.begin(arrival.started)
       charge?.(arrival, 0)
-      return settle({ institutions, arrival, way, settled })
+      return settle({ institutions, arrival, way }, () => settled)
     },
 
     /** The same as `publish` for an event over HTTPS, by the legacy rules. */
@@ -127,13 +128,13 @@ export function createPipeline(parts: {
     return { report: { ...report, id: null }, messages, source }
   }
 
-  /** Stores the decision, sends its messages, and returns the report. Never rejects. */
-  async function settle(decided: Decided): Promise<Report> {
+  /** Stores the decision that `make` has made, sends its messages, and returns the report. Never rejects. */
+  async function settle(decided: Decided, make: () => Settled): Promise<Report> {
     const { institutions, arrival, way } = decided
-    let settled = settlementOf(decided, parts)
+    let settled = make()
     try {
       await decideWithRetries((isAgain) => {
-        if (isAgain) settled = settlementOf(decided, parts)
+        if (isAgain) settled = make()
         return settled.repetition?.first ? storeAgain(settled.repetition.first) : storeNow()
       })
     } catch (error) {
@@ -162,21 +163,14 @@ export function createPipeline(parts: {
   }
 }
 
-/** A decision that is not stored yet. */
-type Decided = {
+/** An event that is decided, and not stored yet. */
+interface Decided {
   /** The institutions that get the report. */
   institutions: readonly string[]
   arrival: Arrival
   /** When the event reached each of its stages. */
   way: Way
-} & (
-  | { event: { decision: Decision; submission: Submission }; settled?: undefined }
-  /**
-   * For a dry run, or for a PUBLISH that the broker has refused. The event is not published, and `settled` has its
-   * report.
-   */
-  | { event?: undefined; settled: Settled }
-)
+}
 
 /** The report and the messages of a decision. */
 interface Completed {
@@ -197,11 +191,11 @@ interface Settled {
 
 /** Makes the messages for an event. A repeated event keeps its id. */
 function settlementOf(
-  { event, settled, institutions, arrival }: Decided,
+  decision: Decision,
+  submission: Submission,
+  { institutions, arrival }: Decided,
   parts: Watching & { repetitions: Repetitions; nextEventId: () => string },
 ): Settled {
-  if (!event) return settled
-  const { decision, submission } = event
   const { institutionId, payload } = submission
   const repetition =
     decision.outcome === 'published'

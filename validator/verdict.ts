@@ -1,7 +1,6 @@
 import { deriveLivestreamId, derivePublisherId } from '../event/derived-id.ts'
 import { type ErrorItem, errorItem, quote } from '../event/error.ts'
 import { isPublisherUrn, serviceTypes } from '../event/format.ts'
-import type { HubEvent } from '../event/kind.ts'
 import type { Service } from '../event/schema.ts'
 import { isCrid } from './feed/external-id.ts'
 import type { Feed, Livestream, LivestreamIndex } from './feed/feed.ts'
@@ -28,8 +27,9 @@ export type Verdict =
       publisherId: string
       /** No feed ever listed the livestream. */
       isUnlisted: boolean
+      blocked?: undefined
     }
-  | { blocked: ErrorItem }
+  | { blocked: ErrorItem; livestreamId?: undefined; isUnlisted?: undefined }
 
 /**
  * Judges one service by the legacy rules (design.md §9). Who owns a livestream: docs/decisions, "A livestream
@@ -130,27 +130,7 @@ export function checkNames(services: readonly Service[], { feed, former }: Owner
   })
 }
 
-export function blockedOf(verdicts: readonly Verdict[]): ErrorItem[] {
-  return verdicts.flatMap((verdict) => ('blocked' in verdict ? [verdict.blocked] : []))
-}
-
-export function isBlocked(verdict: Verdict | undefined): boolean {
-  return verdict !== undefined && 'blocked' in verdict
-}
-
-/** Why an event was not published for a service; empty if it was published. */
-function explain(verdict: Verdict, path: string, withoutTopic: ReadonlySet<string>): ErrorItem[] {
-  if ('blocked' in verdict) return [verdict.blocked]
-  return withoutTopic.has(verdict.livestreamId)
-    ? [errorItem('topic.created', path, 'send the event again')]
-    : []
-}
-
-/** The livestream of an accepted service. Undefined: the service is blocked. */
-export function livestreamOf(verdict: Verdict | undefined): string | undefined {
-  return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
-}
-
+/** What becomes of the services of an event. */
 export interface Judged {
   /** One verdict for each service, in the order of the services. */
   verdicts: readonly Verdict[]
@@ -162,6 +142,13 @@ export interface Judged {
   withTopic: readonly string[]
   /** All services of the event. In the accepted ones, the hub has set `id` and `publisherId`. */
   completed: readonly Service[]
+  blocked: readonly { service: Service; error: ErrorItem }[]
+  /** Why the event is not published for some services: they are blocked, or their livestream has no topic yet. */
+  errors: ErrorItem[]
+  /** Numbers of services by outcome. */
+  statuses: { published: number; blocked: number; failed: number }
+  /** The livestreams of accepted services that no feed ever listed. */
+  unlisted: ReadonlyMap<string, Unlisted>
 }
 
 /** Judges all services of an event. */
@@ -172,11 +159,35 @@ export function judge(
   topics: Pick<Topics, 'stored' | 'has' | 'countOf'>,
 ): Judged {
   const verdicts = verdictsOn(services, institutionId, by, topics)
-  const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
+  const ids = new Set(verdicts.flatMap(({ livestreamId }) => livestreamId ?? []))
   const withoutTopic = new Set([...ids].filter((id) => !topics.stored.has(id)))
   const withTopic = [...ids].filter((id) => !withoutTopic.has(id))
-  const completed = services.map((service, index) => complete(service, verdicts[index]))
-  return { verdicts, ids, withoutTopic, withTopic, completed }
+  const blocked = services.flatMap((service, index) => {
+    const error = verdicts[index]?.blocked
+    return error ? [{ service, error }] : []
+  })
+  const unlisted = services.flatMap(({ externalId }, index) => {
+    const verdict = verdicts[index]
+    return verdict?.isUnlisted ? [[verdict.livestreamId, { institutionId, externalId }] as const] : []
+  })
+  return {
+    verdicts,
+    ids,
+    withoutTopic,
+    withTopic,
+    completed: services.map((service, index) => complete(service, verdicts[index])),
+    blocked,
+    errors: verdicts.flatMap(({ blocked, livestreamId = '' }, index) => {
+      if (blocked || !withoutTopic.has(livestreamId)) return blocked ?? []
+      return errorItem('topic.created', `.services.${index}`, 'send the event again')
+    }),
+    statuses: {
+      published: withTopic.length,
+      blocked: eachOnce(blocked.map(({ service }) => service)).length,
+      failed: withoutTopic.size,
+    },
+    unlisted: new Map(unlisted),
+  }
 }
 
 function verdictsOn(
@@ -190,7 +201,7 @@ function verdictsOn(
   return services.map((service, index): Verdict => {
     const path = `.services.${index}`
     const verdict = judgeService(service, path, institutionId, by)
-    if ('blocked' in verdict || !verdict.isUnlisted || topics.has(verdict.livestreamId)) return verdict
+    if (!verdict.isUnlisted || topics.has(verdict.livestreamId)) return verdict
     room ??= maxUnlisted - topics.countOf(institutionId)
     if (added.size < room) added.add(verdict.livestreamId)
     if (added.has(verdict.livestreamId)) return verdict
@@ -199,32 +210,7 @@ function verdictsOn(
   })
 }
 
-/** Counts the services by outcome, and collects the errors. */
-export function summaryOf(event: HubEvent, { verdicts, withoutTopic, withTopic }: Judged) {
-  const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
-  return {
-    statuses: { published: withTopic.length, blocked: eachOnce(blocked).length, failed: withoutTopic.size },
-    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, withoutTopic)),
-  }
-}
-
 function complete(service: Service, verdict: Verdict | undefined): Service {
-  if (!verdict || 'blocked' in verdict) return service
+  if (!verdict || verdict.blocked) return service
   return { ...service, id: verdict.livestreamId, publisherId: verdict.publisherId }
-}
-
-/** The livestreams of accepted services that no feed ever listed. */
-export function unlistedOf(
-  services: readonly Service[],
-  verdicts: readonly Verdict[],
-  institutionId: string,
-): Map<string, Unlisted> {
-  const unlisted = new Map<string, Unlisted>()
-  for (const [index, { externalId }] of services.entries()) {
-    const verdict = verdicts[index]
-    if (verdict && 'livestreamId' in verdict && verdict.isUnlisted) {
-      unlisted.set(verdict.livestreamId, { institutionId, externalId })
-    }
-  }
-  return unlisted
 }

@@ -1,10 +1,10 @@
-import { isRecord, parseJson } from '../../event/json.ts'
+import { isRecord } from '../../event/json.ts'
 import { slotOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import { orderAt } from '../../journal/retained-values.ts'
 import { keepsStored } from '../../store/commit.ts'
-import { type Decision, maxPayloadBytes, type Submission } from '../../validator/decide.ts'
+import { type Decision, parsePayload, type Submission } from '../../validator/decide.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
@@ -97,7 +97,7 @@ export function createEventImport(parts: {
    * The institution of the event's first livestream. The pipeline then checks all livestreams against this institution.
    */
   function institutionOf(payload: Buffer): string {
-    const parsed = payload.length <= maxPayloadBytes ? parseJson(payload) : { value: undefined }
+    const parsed = parsePayload(payload)
     const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
     const [service] = Array.isArray(services) ? services : []
     const { id, externalId } = isRecord(service) ? service : {}
