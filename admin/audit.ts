@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { sync } from '../config/sync.ts'
+import { isRecord } from '../event/json.ts'
 import { failure, isRefusal, refusal } from '../operations/errors.ts'
 import { storeKeys } from '../store/keys.ts'
 import { createLocks } from '../store/lock.ts'
@@ -174,7 +176,7 @@ export async function addAuditLines(path: string, lines: readonly string[]): Pro
     await file.close()
   }
   await rename(draft, path)
-  await syncDirectory(dirname(path))
+  await sync(dirname(path))
 }
 
 async function prune(store: Store, limit: number): Promise<void> {
@@ -205,7 +207,7 @@ export async function appendToAudit(path: string, line: string): Promise<void> {
     // A crash may have cut the last line short: the next entry must not become part of it.
     await file.appendFile((await endsMidLine(file, size)) ? `\n${line}\n` : `${line}\n`)
     await file.sync()
-    if (size === 0) await syncDirectory(dirname(path))
+    if (size === 0) await sync(dirname(path))
   } finally {
     await file.close()
   }
@@ -215,16 +217,6 @@ async function endsMidLine(file: FileHandle, size: number): Promise<boolean> {
   if (size === 0) return false
   const { buffer } = await file.read(Buffer.alloc(1), 0, 1, size - 1)
   return buffer.toString() !== '\n'
-}
-
-/** Writes directory entries to the disk: without them, power loss would lose new files. */
-export async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path)
-  try {
-    await directory.sync()
-  } finally {
-    await directory.close()
-  }
 }
 
 /** The entry in a line. Empty if a crash cut the line short. */
@@ -242,9 +234,5 @@ function isReadable(line: string): boolean {
 }
 
 function isEntry(value: unknown): value is AuditEntry {
-  return (
-    typeof value === 'object' &&
-    value !== null &&
-    ['at', 'who', 'action', 'target'].every((name) => typeof Reflect.get(value, name) === 'string')
-  )
+  return isRecord(value) && ['at', 'who', 'action', 'target'].every((name) => typeof value[name] === 'string')
 }

@@ -89,11 +89,11 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
-        const pending: NumberedPending = { changes, underway, resolve, reject }
+        const pending = { changes, underway, resolve, reject, mayFail: changes.some(mustCheck) }
         const before = commits.waiting().at(-1)
         const mayBegin = commits.isIdle() || (isSlow && (before === undefined || before.first !== undefined))
         commits.add(pending)
-        if (mayBegin && !hasConditions(pending)) begin([pending])
+        if (mayBegin && !pending.mayFail) begin([pending])
       })
     },
 
@@ -107,7 +107,7 @@ export async function openEmbeddedStore(
 
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
-      const mayFail = group.some(hasConditions)
+      const mayFail = group.some((pending) => pending.mayFail)
       // `underway` is called first: otherwise the callers would wait while the batch is handed to LevelDB.
       if (!mayFail) begin(group)
       await writing.recover()
@@ -140,7 +140,7 @@ export async function openEmbeddedStore(
   /** Begins the commits that wait, up to one of which it is open whether it applies. Those being written have begun. */
   function beginWaiting(): void {
     const waiting = commits.waiting()
-    const open = waiting.findIndex(hasConditions)
+    const open = waiting.findIndex(({ mayFail }) => mayFail)
     begin(open < 0 ? waiting : waiting.slice(0, open))
   }
 
@@ -312,6 +312,8 @@ async function writeSynced(
 }
 
 interface NumberedPending extends Pending {
+  /** It has a condition that this driver must check. */
+  mayFail: boolean
   /** The first number of the commit, 0 if it takes none. Undefined until `firstNumberOf` gives it. */
   first?: number
 }
@@ -333,10 +335,6 @@ interface Put {
 
 /** An operation without a value removes the key. */
 type Operation = Put | { key: string }
-
-function hasConditions({ changes }: Pending): boolean {
-  return changes.some(mustCheck)
-}
 
 /**
  * Whether this driver must check a condition of the change. Without other nodes, a condition with `onlyOthers` cannot

@@ -20,7 +20,7 @@ const folders: Record<string, string[]> = {
   telemetry: [],
   config: ['event', 'delivery/outputs'],
   store: ['telemetry', 'config'],
-  'store/level': ['store', 'telemetry'],
+  'store/level': ['store', 'telemetry', 'config'],
   'store/redis': ['store', 'config'],
   'store/nodes': ['store', 'telemetry'],
   journal: ['event', 'store'],

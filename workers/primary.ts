@@ -1,15 +1,17 @@
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
-import { access, rename } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { rename } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { appendToAudit, auditPath, syncDirectory } from '../admin/audit.ts'
+import { appendToAudit, auditPath } from '../admin/audit.ts'
 import { waitingName } from '../admin/backup/importing.ts'
 import { checkSocketPath, socketPathIn } from '../admin/socket.ts'
 import { ensureDataDirectory } from '../config/expected.ts'
 import type { Config } from '../config/settings.ts'
+import { sync } from '../config/sync.ts'
 import { closeUnaccepted } from '../listener/node-internals.ts'
 import { inTimeOr } from '../store/deadline.ts'
 import { createLocks } from '../store/lock.ts'
@@ -235,14 +237,10 @@ function none(): [] {
 /** Hands an export that waits in the data directory to the first worker, which takes it in before the others start. */
 async function handOverImport(dataDir: string, first: string): Promise<void> {
   const path = join(dataDir, waitingName)
-  const waits = await access(path).then(
-    () => true,
-    () => false,
-  )
-  if (!waits) return
+  if (!existsSync(path)) return
   await ensureDataDirectory(first)
   await rename(path, join(first, waitingName))
-  await syncDirectory(first)
+  await sync(first)
 }
 
 /** The ports for all workers. A free one where the setting is 0: each worker would get another one. */

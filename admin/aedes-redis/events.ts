@@ -2,7 +2,8 @@ import { isRecord } from '../../event/json.ts'
 import { slotOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
-import { orderAt } from '../../journal/retained-values.ts'
+import type { Slot } from '../../journal/retained-value.ts'
+import { keyOf, orderAt } from '../../journal/retained-values.ts'
 import { keepsStored } from '../../store/commit.ts'
 import { type Decision, parsePayload, type Submission } from '../../validator/decide.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
@@ -107,34 +108,25 @@ export function createEventImport(parts: {
   }
 
   /** Whether an event of this time comes too late for the slot. */
-  function isOver(slot: RetainedSlot, time: number): boolean {
+  function isOver(slot: Slot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)
     const others = [here, seen.get(keyOf(slot))]
     return here === time || others.some((other) => other !== undefined && keepsStored(other, incoming))
   }
 
-  function timeHere(slot: RetainedSlot): number | undefined {
+  function timeHere(slot: Slot): number | undefined {
     return foreseen.get(keyOf(slot)) ?? retained.at(slot.topic, slot.slot)?.time
   }
 
-  function foresee(slots: readonly RetainedSlot[], time: number): void {
+  function foresee(slots: readonly Slot[], time: number): void {
     if (foreseen.size >= maxPlaces) foreseen.clear()
     for (const slot of slots) foreseen.set(keyOf(slot), time)
   }
 }
 
-interface RetainedSlot {
-  topic: string
-  slot: string
-}
-
 /** The slots (places of retained values) of an event, one per livestream. Control states have one slot per name. */
-function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): RetainedSlot[] {
+function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): Slot[] {
   const slot = slotOf(event, kind)
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))
-}
-
-function keyOf({ topic, slot }: RetainedSlot): string {
-  return `${topic}\n${slot}`
 }

@@ -1,10 +1,11 @@
 import { access, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { sync } from '../../config/sync.ts'
 import { version } from '../../config/version.ts'
 import { refusal } from '../../operations/errors.ts'
 import type { Commands } from '../../operations/perform.ts'
 import type { Dumpable, Store } from '../../store/store.ts'
-import { type Audit, syncDirectory } from '../audit.ts'
+import type { Audit } from '../audit.ts'
 import { exported } from './exporting.ts'
 import { isImporting, lastImport } from './import-mark.ts'
 import { type ImportOutcome, waitingName } from './importing.ts'
@@ -57,7 +58,7 @@ export function createBackupCommands(parts: {
       await audit.change(who, 'import', async (first) => {
         await first(store.driver, null)
         await rename(offered, join(dataDir, waitingName))
-        await syncDirectory(dataDir)
+        await sync(dataDir)
       })
       if (restart) setImmediate(restart, 'import')
       return { run, waits: restart === undefined }

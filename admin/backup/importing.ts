@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { access, rename, rm } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { sync } from '../../config/sync.ts'
 import { families, prefixOf } from '../../store/keys.ts'
 import {
   type Change,
@@ -11,7 +13,7 @@ import {
 } from '../../store/store.ts'
 import { counterKey, formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { addAuditLines, auditPrefix, ownAuditFile, syncDirectory } from '../audit.ts'
+import { addAuditLines, auditPrefix, ownAuditFile } from '../audit.ts'
 import { type About, checkFile, readFile, UnusableFile } from './export-file.ts'
 import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
 import { contentOf, nodesOf } from './stored-content.ts'
@@ -39,10 +41,7 @@ export async function importWaiting(
   log: Log,
 ): Promise<ImportOutcome | undefined> {
   const path = join(dataDir, waitingName)
-  const isThere = await access(path).then(
-    () => true,
-    () => false,
-  )
+  const isThere = existsSync(path)
   const mark = (await store.get(markKey))?.toString()
   if (!isThere && mark === undefined) return undefined
   if (!isThere) {
@@ -192,5 +191,5 @@ function createPortions(store: Store, held: Change) {
 
 async function remove(path: string, dataDir: string): Promise<void> {
   await rm(path, { force: true })
-  await syncDirectory(dataDir)
+  await sync(dataDir)
 }

@@ -1,4 +1,4 @@
-import { access } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -8,10 +8,7 @@ import { contentOf } from './stored-content.ts'
 export async function warnOfLeftBehind(store: Store, dataDir: string, log: Pick<Log, 'warn'>): Promise<void> {
   if (store.driver !== 'redis') return
   const directory = resolve(dataDir)
-  const isThere = await access(join(directory, 'store', 'CURRENT')).then(
-    () => true,
-    () => false,
-  )
+  const isThere = existsSync(join(directory, 'store', 'CURRENT'))
   if (!isThere || (await contentOf(store, dataDir)).length > 0) return
   const exporting = `env -u HUB_CONFIG -u HUB_REDIS_URL HUB_DATA_DIR=${directory} hubctl export hub.export --stopped`
   const importing = `HUB_DATA_DIR=${directory} hubctl import hub.export`

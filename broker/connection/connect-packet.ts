@@ -1,5 +1,5 @@
 import { encodeLength, type Frame, readBytes, readText } from './frames.ts'
-import { connackCode, packetType, type Qos } from './protocol.ts'
+import { connackCode, connectFlag, packetType, type Qos } from './protocol.ts'
 
 /** The fields of a CONNECT that this broker itself uses. */
 export interface ConnectPacket {
@@ -116,8 +116,6 @@ function readConnect(
   const request = { clientId: clientId.bytes.toString(), clean, isBridge, keepAlive, will }
   return { request, credentials: { username, password } }
 }
-
-const connectFlag = { reserved: 1, cleanSession: 2, will: 4, willRetain: 32, password: 64, username: 128 }
 
 function checkFlags(flags: number): string | undefined {
   const has = (flag: number) => (flags & flag) !== 0

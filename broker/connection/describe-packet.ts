@@ -1,6 +1,6 @@
 import { cut } from '../../event/cut.ts'
 import { type Frame, readBytes, readText } from './frames.ts'
-import { packetType } from './protocol.ts'
+import { connectFlag, packetType } from './protocol.ts'
 
 /** What operators see of a packet: no password, and of payloads and wills only the size. */
 export interface DescribedPacket {
@@ -27,7 +27,6 @@ const shownText = 200
 /** Maximum number of filters and return codes of a packet that are shown. */
 const shownFilters = 20
 const names = new Map(Object.entries(packetType).map(([name, type]) => [Number(type), name.toUpperCase()]))
-const connectFlag = { clean: 2, will: 4, willRetain: 32, password: 64, username: 128 }
 
 /** Describes a packet that came in or goes out, also a wrong CONNECT. */
 export function describeFrame(frame: Frame): DescribedPacket {
@@ -94,7 +93,7 @@ function connectText(body: Buffer): string {
   const has = (flag: number) => (flags & flag) !== 0
   const parts = [
     `${protocol} ${level & 127}`,
-    has(connectFlag.clean) ? 'clean session' : 'persistent session',
+    has(connectFlag.cleanSession) ? 'clean session' : 'persistent session',
   ]
   parts.push(`keep alive ${keepAlive} s`)
   let at = clientId?.end ?? body.length

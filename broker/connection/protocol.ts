@@ -33,6 +33,16 @@ export const reservedFlags: Record<number, number | 'own'> = {
   [packetType.disconnect]: 0,
 }
 
+/** The connect flags (MQTT 3.1.1 §3.1.2.3). Two more bits are the QoS of the will. */
+export const connectFlag = {
+  reserved: 1,
+  cleanSession: 2,
+  will: 4,
+  willRetain: 32,
+  password: 64,
+  username: 128,
+} as const
+
 /** Return codes of CONNACK, MQTT 3.1.1 §3.2.2.3. */
 export const connackCode = {
   accepted: 0,

@@ -4,9 +4,9 @@ import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { syncDirectory } from '../../admin/audit.ts'
 import { checkFile } from '../../admin/backup/export-file.ts'
 import { pathBehindLinks } from '../../config/foreign-links.ts'
+import { sync } from '../../config/sync.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
 import { sizeText } from '../print.ts'
@@ -63,7 +63,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: Exported
       signal.throwIfAborted()
       await rename(draft, file)
       // Some file systems cannot sync a directory. The file is complete all the same.
-      await syncDirectory(dirname(file)).catch(() => undefined)
+      await sync(dirname(file)).catch(() => undefined)
       return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
     })
   } catch (error) {

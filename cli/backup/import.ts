@@ -3,10 +3,10 @@ import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { setTimeout as delay } from 'node:timers/promises'
-import { syncDirectory } from '../../admin/audit.ts'
 import { offeredName } from '../../admin/backup/backup-commands.ts'
 import { type About, checkFile } from '../../admin/backup/export-file.ts'
 import { waitingName } from '../../admin/backup/importing.ts'
+import { sync } from '../../config/sync.ts'
 import { Type } from '../../event/type.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, call } from '../connection.ts'
@@ -77,7 +77,7 @@ async function leaveFor(file: string, about: About, who: string): Promise<Done> 
   }
   await copyInto(dataDir, file)
   await rename(join(dataDir, offeredName), join(dataDir, waitingName))
-  await syncDirectory(dataDir)
+  await sync(dataDir)
   return waiting(file, about, dataDir)
 }
 

@@ -1,19 +1,8 @@
-import { constants } from 'node:fs'
-import {
-  chmod,
-  cp,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  statfs,
-  writeFile,
-} from 'node:fs/promises'
+import { constants, existsSync } from 'node:fs'
+import { chmod, cp, readdir, readFile, rename, rm, rmdir, stat, statfs, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
+import { sync } from '../../config/sync.ts'
 import { reasonOf } from '../../telemetry/reason.ts'
 import { contentOf, counterKey, encode, formatKey } from '../stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
@@ -64,7 +53,7 @@ export async function openMended<Db>(
 
 async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
-  if (!(await exists(`${directory}.repaired`))) return
+  if (!existsSync(`${directory}.repaired`)) return
   // Empty or missing: the crash came after `mend` had renamed the damaged store.
   const isMovedAside = (await readdir(directory).catch(() => [])).length === 0
   if (!isMovedAside) return rm(`${directory}.repaired`, { recursive: true, force: true })
@@ -233,21 +222,4 @@ async function writeNote(directory: string, replacement: Replacement): Promise<v
   await sync(draft)
   await rename(draft, `${directory}.replaced`)
   await sync(dirname(directory))
-}
-
-/** Makes a file, or the names in a directory, survive power loss. */
-async function sync(path: string): Promise<void> {
-  const file = await open(path)
-  try {
-    await file.sync()
-  } finally {
-    await file.close()
-  }
-}
-
-function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  )
 }
