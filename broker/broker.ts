@@ -13,7 +13,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAedes } from './aedes.ts'
 import { ClientEvents } from './client-events.ts'
-import { type Clients, createClients } from './connection/client.ts'
+import { createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits } from './connection/connection-events.ts'
 import { createUnfinished } from './connection/unfinished.ts'
@@ -89,43 +89,76 @@ interface BrokerParts {
 
 /** The MQTT 3.1.1 broker, put together from its parts. */
 export async function createBroker(parts: BrokerParts) {
-  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
-  const { journal, retained, trimming, history, reading, acknowledge } = fanout
-  const clients = createClients(metrics)
-  const opened = await openSessions(parts, clients)
-  const { hubTime, known, clean, local, sessions, returning, claims, grants, rules, stored, progress } =
-    opened
+  const { store, nodes, calls, access, fanout, inbox, limits, clock, log, metrics } = parts
+  const { journal, returnable, retained, trimming, history, routes, bridges } = fanout
+  const { reading, outgoing, turns, bounds, acknowledge } = fanout
+  const { maxSubscriptions, maxTopicLevels, maxClientId, sessionExpiryMs: expiryMs } = limits
   const { mayReceive, publishes, isValid, isBanned } = access
+  const { isLeader } = nodes
+  const clients = createClients(metrics)
+  const monotonic = parts.monotonic ?? (() => performance.now())
+  const hubTime = await openHubTime({ ...parts, isLeader, monotonic })
+  const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
+  const sequences = createSequences(clock, nodes)
+  const local = createLocalSessions(routes, bridges, hubTime)
+  const clean = createCleanSessions({ store, nodes })
+  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds, clean })
+  const progress = await openProgress({
+    store,
+    nodes,
+    journal,
+    hubTime,
+    sessions: local.values,
+    placeOf: records.placeOf,
+    sequences,
+    reading,
+    outgoing,
+    bounds,
+    log,
+    metrics,
+  })
+  const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
+  const returning = createReturning({
+    ...parts,
+    journal,
+    returnable,
+    outgoing,
+    progress,
+    turns,
+    mayReceive,
+    rules,
+    bounds,
+  })
+  const stored = createStoredSessions({ store, records, known, local, outgoing, clean })
+  const ended = createEndedSessions({ isLeader, known, progress, stored, clean })
+  const sessions = createSessions({ known, local, records, stored, ended, reading, clean })
+  const takeOver = createTakeOver({ local, known, clients, calls, clean, nodes })
+  const maxPerCredential = limits.maxSessionsPerCredential
+  const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
+  const grants = createGrants({ routes, journal, storeSession: stored.store })
+  const importedSessions = createImportedSessions({
+    ...parts,
+    journal,
+    known,
+    local,
+    records,
+    clean,
+    claims,
+    rules,
+    maxClientId,
+  })
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
   const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
   const rate = createPublishRate(limits.publishRate, store)
   const running = createRunningWork()
   const incoming = createIncoming({ store, window: limits.incomingWindow, log, metrics })
-  const { inbox } = parts
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
-  const wills = await createWills({
-    store,
-    nodes,
-    accept,
-    rate,
-    isValid,
-    isBanned,
-    running,
-    clock,
-    log,
-    metrics,
-  })
+  const wills = await createWills({ ...parts, accept, rate, isValid, isBanned, running })
   let isClosing = false
   const shared = { wills, isClosing: () => isClosing, log, metrics }
-  const logIn = createMqttLogIn({
-    ...shared,
-    access,
-    failures: parts.loginLimit,
-    claims,
-    turns: fanout.turns,
-  })
+  const logIn = createMqttLogIn({ ...shared, access, failures: parts.loginLimit, claims, turns })
   const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
   const packetTrace = createPacketTrace({ clients, nodes, calls, clock })
@@ -165,7 +198,7 @@ export async function createBroker(parts: BrokerParts) {
     sessions,
     known,
     hubTime,
-    importedSessions: opened.imported,
+    importedSessions,
     tracePackets: packetTrace.begin,
     endTraces: packetTrace.endAll,
     /** Cleans up after nodes that are gone, and begins to sweep out expired messages. */
@@ -244,91 +277,4 @@ export async function createBroker(parts: BrokerParts) {
   function settled(work: Promise<unknown>): void {
     work.catch((err: unknown) => log.error({ err }, 'sessions not stored'))
   }
-}
-
-/** Opens the sessions of the store. */
-async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients) {
-  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
-  const { journal, returnable, routes, outgoing, reading, turns, bridges, bounds } = fanout
-  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientId } = limits
-  const { isLeader } = nodes
-  const hubTime = await openHubTime({
-    store,
-    isLeader,
-    log,
-    clock,
-    monotonic: parts.monotonic ?? monotonicNow,
-  })
-  const { maxSubscriptions, maxTopicLevels } = limits
-  const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
-  const sequences = createSequences(clock, nodes)
-  const local = createLocalSessions(routes, bridges, hubTime)
-  const clean = createCleanSessions({ store, nodes })
-  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds, clean })
-  const progress = await openProgress({
-    store,
-    nodes,
-    journal,
-    hubTime,
-    sessions: local.values,
-    placeOf: records.placeOf,
-    sequences,
-    reading,
-    outgoing,
-    bounds,
-    log,
-    metrics,
-  })
-  const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
-  const { mayReceive } = access
-  const returning = createReturning({
-    store,
-    journal,
-    returnable,
-    outgoing,
-    progress,
-    turns,
-    mayReceive,
-    rules,
-    bounds,
-    clock,
-    metrics,
-  })
-  const stored = createStoredSessions({ store, records, known, local, outgoing, clean })
-  const ended = createEndedSessions({ isLeader, known, progress, stored, clean })
-  const sessions = createSessions({ known, local, records, stored, ended, reading, clean })
-  const takeOver = createTakeOver({ local, known, clients, calls, clean, nodes })
-  const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
-  const grants = createGrants({ routes, journal, storeSession: stored.store })
-  const imported = createImportedSessions({
-    store,
-    journal,
-    known,
-    local,
-    records,
-    clean,
-    claims,
-    rules,
-    clock,
-    maxClientId,
-  })
-
-  return {
-    hubTime,
-    known,
-    clean,
-    local,
-    sessions,
-    returning,
-    claims,
-    grants,
-    rules,
-    imported,
-    stored,
-    progress,
-  }
-}
-
-function monotonicNow(): number {
-  return performance.now()
 }
