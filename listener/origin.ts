@@ -1,5 +1,6 @@
 import { isIPv4 } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { parseAddress } from './networks.ts'
 
 /** The origin of a client. Limits count clients by origin, not by their exact address. */
 export interface Origin {
@@ -13,11 +14,8 @@ export interface Origin {
 export function originOf(text: string): Origin {
   // Most addresses need no parsing, and each connection asks several times.
   if (isIPv4(text)) return { address: text, network: `${text.slice(0, text.lastIndexOf('.'))}.0/24` }
-  // A link-local address has its interface behind it: `fe80::7%eth0`.
-  const [bare = ''] = text.split('%', 1)
-  if (!ipaddr.isValid(bare)) return { address: text, network: text }
-  // `process` turns an IPv4-mapped IPv6 address into the IPv4 address.
-  const parsed = ipaddr.process(bare)
+  const parsed = parseAddress(text)
+  if (!parsed) return { address: text, network: text }
   if (parsed instanceof ipaddr.IPv6) {
     const parts = parsed.parts.map((part) => part.toString(16))
     return {

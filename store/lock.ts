@@ -87,8 +87,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     for (;;) {
       const before = stored
       const { number, claim: holder } = readHolding(before)
-      const isLost = holder !== null && !(await isMoved(before))
-      if (holder !== null && !isLost) continue
+      if (holder !== null && (await isMoved(before))) continue
       const mine = JSON.stringify({ number: number + 1, claim } satisfies Holding)
       const release = () => void free(mine, number + 1)
       try {

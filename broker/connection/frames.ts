@@ -200,14 +200,13 @@ export function readPublish({ flags, body }: Frame, isAllowed: boolean): Publish
   const bits = (flags >> 1) & 3
   const qos = bits === 2 ? 2 : bits === 1 ? 1 : 0
   const topicEnd = 2 + body.readUInt16BE(0)
-  const retain = (flags & 1) !== 0
-  const packetId = qos > 0 ? body.readUInt16BE(topicEnd) : 0
-  if (!isAllowed) {
-    const topic = body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
-    return { topic, payload: empty, qos, retain, packetId }
+  return {
+    topic: body.toString('utf8', 2, isAllowed ? topicEnd : Math.min(topicEnd, 2 + shownTopicBytes)),
+    payload: isAllowed ? body.subarray(topicEnd + (qos > 0 ? 2 : 0)) : empty,
+    qos,
+    retain: (flags & 1) !== 0,
+    packetId: qos > 0 ? body.readUInt16BE(topicEnd) : 0,
   }
-  const topic = body.toString('utf8', 2, topicEnd)
-  return { topic, payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)), qos, retain, packetId }
 }
 
 const shownTopicBytes = 200

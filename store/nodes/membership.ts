@@ -47,8 +47,8 @@ export async function createMembership(parts: {
     name,
     url,
     log,
-    taken: changed,
     returned() {
+      changed()
       for (const listener of returnListeners) listener()
     },
   })

@@ -13,12 +13,10 @@ export function createOwnSlot(parts: {
   name: string
   url: string | undefined
   log: Log
-  /** Called when this node has become a member. */
-  taken: () => void
   /** Called when this node is a member again after a removal. */
   returned: () => void
 }) {
-  const { store, members, self, name, url, log, taken, returned } = parts
+  const { store, members, self, name, url, log, returned } = parts
   let own: number | undefined
   let joined = 0
   let comingBack: Promise<void> | undefined
@@ -68,7 +66,6 @@ export function createOwnSlot(parts: {
       }
       members.set(slot, member)
       own = slot
-      taken()
       return
     }
   }
