@@ -23,15 +23,15 @@ interface Linked extends Candidate {
 
 /**
  * The messages that returning sessions may still get: the newest of each track or data topic, and all control events
- * and reports. Each message is in two chains: in `branches` by the first level of its topic, in `twigs` by the first
+ * and reports. Each message is in two chains: in `byFirst` by the first level of its topic, in `byFirstTwo` by the first
  * two. For a return, the node reads only the chains that the session's filters need, newest message first. Filters for
  * one livestream therefore cost no look at reports or other livestreams.
  */
 export async function openReturnable(store: Store) {
   /** Control events and reports, by position. */
   const candidates = new Map<number, Linked>()
-  const branches = createChains()
-  const twigs = createChains()
+  const byFirst = createChains()
+  const byFirstTwo = createChains()
   /**
    * The newest message of each track or data topic, by topic. With positions as keys, the map would grow and shrink
    * with each event, and burden the garbage collector.
@@ -96,12 +96,12 @@ export async function openReturnable(store: Store) {
   /** Chains that together cover the filters and have no message in common. */
   function chainsOf(filters: Iterable<string>): Chain[] {
     const levels = [...filters].map((filter) => filter.split('/', 2))
-    if (levels.some(([first]) => isUnbounded(first))) return [...branches.all()]
+    if (levels.some(([first]) => isUnbounded(first))) return [...byFirst.all()]
     const wide = new Set(levels.flatMap(([first = '', second]) => (isUnbounded(second) ? [first] : [])))
     const narrow = new Set(
       levels.flatMap(([first = '', second]) => (wide.has(first) ? [] : [`${first}/${second}`])),
     )
-    return [...[...wide].flatMap(branches.named), ...[...narrow].flatMap(twigs.named)]
+    return [...[...wide].flatMap(byFirst.named), ...[...narrow].flatMap(byFirstTwo.named)]
   }
 
   function add(candidate: Candidate): void {
@@ -110,13 +110,19 @@ export async function openReturnable(store: Store) {
   }
 
   function addToChains({ position, topic, qos, expires }: Candidate): Linked {
-    const [inBranch, inTwig] = namesOf(topic)
-    const twig = twigs.get(inTwig)
+    const [first, firstTwo] = namesOf(topic)
+    const chain = byFirstTwo.get(firstTwo)
     // To save memory, all candidates of a two-level topic share one string: tens of thousands of reports have such
     // topics.
-    const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
-    branches.get(inBranch).add(candidate)
-    twig.add(candidate)
+    const candidate = {
+      position,
+      topic: topic === firstTwo ? chain.name : topic,
+      qos,
+      expires,
+      isGone: false,
+    }
+    byFirst.get(first).add(candidate)
+    chain.add(candidate)
     return candidate
   }
 
@@ -129,9 +135,9 @@ export async function openReturnable(store: Store) {
 
   function drop(candidate: Linked): void {
     candidate.isGone = true
-    const [branch, twig] = namesOf(candidate.topic)
-    branches.dropFrom(branch)
-    twigs.dropFrom(twig)
+    const [first, firstTwo] = namesOf(candidate.topic)
+    byFirst.dropFrom(first)
+    byFirstTwo.dropFrom(firstTwo)
   }
 }
 
@@ -208,7 +214,7 @@ function isUnbounded(level: string | undefined): boolean {
 }
 
 /** The first level of a topic, and its first two levels. */
-function namesOf(topic: string): [branch: string, twig: string] {
+function namesOf(topic: string): [first: string, firstTwo: string] {
   const first = topic.indexOf('/')
   const second = first < 0 ? -1 : topic.indexOf('/', first + 1)
   return [first < 0 ? topic : topic.slice(0, first), second < 0 ? topic : topic.slice(0, second)]

@@ -24,7 +24,7 @@ export interface EventStages {
 }
 
 /** The moments at which an event reached each stage in this node, by `performance.now()`. */
-export interface Way {
+export interface Timing {
   readonly started: number
   decided: number
   stored: number
@@ -61,17 +61,17 @@ export function createLatency(metrics: {
 
   return {
     /** Begins the record of an event, to which later stages add their moments. */
-    begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
+    begin: (started: number): Timing => ({ started, decided: started, stored: started, position: 0 }),
 
     /** Notes that an accepted event is written to all subscribers. Returns whether it took longer than the budget. */
-    finish(way: Way, id: string, event: string, at: number): boolean {
-      const decided = way.decided - way.started
-      const stored = way.stored - way.started
-      const written = performance.now() - way.started
+    finish(timing: Timing, id: string, event: string, at: number): boolean {
+      const decided = timing.decided - timing.started
+      const stored = timing.stored - timing.started
+      const written = performance.now() - timing.started
       eventStageSeconds.decided.observe(decided / 1000)
       eventStageSeconds.stored.observe((stored - decided) / 1000)
       eventStageSeconds.written.observe((written - stored) / 1000)
-      const { position } = way
+      const { position } = timing
       const took = itemAt(events, position, emptyStages)
       took.id = id
       took.event = event

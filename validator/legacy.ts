@@ -2,7 +2,7 @@ import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/kind.ts'
 import { type Warning, warningsOf } from '../event/warnings.ts'
-import type { Way } from '../telemetry/latency.ts'
+import type { Timing } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EventOutcome, Metrics } from '../telemetry/metrics.ts'
 import type { Arrival, Charge } from './decide.ts'
@@ -22,7 +22,7 @@ type LegacyDecided = {
   arrival: Arrival
   now: number
   /** When the request reached each of its stages. */
-  way: Way
+  timing: Timing
 } & (RequestRefused | Judgeable)
 
 interface LegacyParts {
@@ -54,16 +54,16 @@ export function createLegacy(parts: LegacyParts) {
     charge: Charge<From>,
   ): Promise<LegacyResult> => {
     const now = clock()
-    const way = metrics.latency.begin(arrival.started)
+    const timing = metrics.latency.begin(arrival.started)
     const verdict = judgeRequest(request, now, parts)
-    way.decided = performance.now()
+    timing.decided = performance.now()
     charge(arrival, verdict.livestreams)
-    return settle({ request, arrival, now, way, ...verdict })
+    return settle({ request, arrival, now, timing, ...verdict })
   }
 
   /** Stores the decision, sends its messages, and returns the result. Never rejects. */
   async function settle(decided: LegacyDecided): Promise<LegacyResult> {
-    const { request, way } = decided
+    const { request, timing } = decided
     if (decided.refused) {
       const { errors } = decided
       refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request)
@@ -97,7 +97,7 @@ export function createLegacy(parts: LegacyParts) {
     note(decided, judged)
     if (judged.withTopic.length > 0) {
       countWarnings(warnings, request.institutionId, parts)
-      const isLate = metrics.latency.finish(way, id, kind.name, decided.now)
+      const isLate = metrics.latency.finish(timing, id, kind.name, decided.now)
       if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
     }
     return answer(event, judged, id, warnings)
@@ -119,7 +119,7 @@ export function createLegacy(parts: LegacyParts) {
   async function keepReport({
     request,
     arrival,
-    way,
+    timing,
     refused,
     errors,
     value,
@@ -134,7 +134,7 @@ export function createLegacy(parts: LegacyParts) {
         accepted: undefined,
         repetition: undefined,
         alongside: arrival.alongside,
-        way,
+        timing,
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -176,7 +176,7 @@ export function createLegacy(parts: LegacyParts) {
 }
 
 function settlementOf(
-  { request, arrival, now, way, event, kind, time }: LegacyDecided & Judgeable,
+  { request, arrival, now, timing, event, kind, time }: LegacyDecided & Judgeable,
   judged: Judged,
   warnings: Warning[],
   { topics, repetitions, nextEventId }: Pick<LegacyParts, 'topics' | 'repetitions' | 'nextEventId'>,
@@ -212,6 +212,6 @@ function settlementOf(
     accepted: isPublished ? accepted : undefined,
     repetition,
     alongside: arrival.alongside,
-    way,
+    timing,
   }
 }

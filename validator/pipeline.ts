@@ -4,7 +4,7 @@ import type { HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { warningsOf } from '../event/warnings.ts'
 import type { Prepare } from '../store/commit-together.ts'
-import type { Way } from '../telemetry/latency.ts'
+import type { Timing } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import {
@@ -63,12 +63,12 @@ export function createPipeline(parts: {
       arrival: From,
       charge?: Charge<From>,
     ): Promise<Report> {
-      const way = metrics.latency.begin(arrival.started)
+      const timing = metrics.latency.begin(arrival.started)
       const decision = decideNow(submission)
-      way.decided = performance.now()
+      timing.decided = performance.now()
       charge?.(arrival, decision.outcome === 'published' ? decision.livestreamIds.length : 0)
       const { institutionId, reportTo = [institutionId] } = submission
-      const about = { institutions: reportTo, arrival, way }
+      const about = { institutions: reportTo, arrival, timing }
       return settle(about, () => settlementOf(decision, submission, about, parts))
     },
 
@@ -82,9 +82,9 @@ export function createPipeline(parts: {
       const { report, messages, source } = foresee(submission, arrival)
       const dry: Report = { ...report, dryRun: true }
       const settled = { report: dry, messages: feedbackMessages(institutions, dry, source) }
-      const way = metrics.latency.begin(arrival.started)
+      const timing = metrics.latency.begin(arrival.started)
       charge?.(arrival, messages.length)
-      return settle({ institutions, arrival, way }, () => settled)
+      return settle({ institutions, arrival, timing }, () => settled)
     },
 
     /** Handles a PUBLISH that the broker has refused because of its topic or the ACL: `institutions` get a report. */
@@ -102,9 +102,9 @@ export function createPipeline(parts: {
       const value = readLoosely(payload)
       const report = describeOutcome(outcome, value, { errors: [error], arrival, payload })
       const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
-      const way = metrics.latency.begin(arrival.started)
+      const timing = metrics.latency.begin(arrival.started)
       charge?.(arrival, 0)
-      return settle({ institutions, arrival, way }, () => settled)
+      return settle({ institutions, arrival, timing }, () => settled)
     },
 
     /** The same as `publish` for an event over HTTPS, by the legacy rules. */
@@ -130,7 +130,7 @@ export function createPipeline(parts: {
 
   /** Stores the decision that `make` has made, sends its messages, and returns the report. Never rejects. */
   async function settle(decided: Decided, make: () => Settled): Promise<Report> {
-    const { institutions, arrival, way } = decided
+    const { institutions, arrival, timing } = decided
     let settled = make()
     try {
       await decideWithRetries((isAgain) => {
@@ -158,7 +158,7 @@ export function createPipeline(parts: {
       const { accepted, messages, repetition } = settled
       const haveTopics = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
       const missing = haveTopics ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-      return store({ messages, topics: missing, accepted, repetition, alongside: arrival.alongside, way })
+      return store({ messages, topics: missing, accepted, repetition, alongside: arrival.alongside, timing })
     }
   }
 }
@@ -169,7 +169,7 @@ interface Decided {
   institutions: readonly string[]
   arrival: Arrival
   /** When the event reached each of its stages. */
-  way: Way
+  timing: Timing
 }
 
 /** The report and the messages of a decision. */
@@ -276,7 +276,7 @@ function complete(
 /** Counts and logs the outcome of an event. */
 function note(
   report: Report,
-  { institutions, arrival, way }: Decided,
+  { institutions, arrival, timing }: Decided,
   { feed, log, metrics }: { feed: FeedInUse; log: Log; metrics: Metrics },
 ): void {
   metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
@@ -285,7 +285,7 @@ function note(
   if (report.outcome === 'published') {
     const { id, event, warnings = [] } = report
     for (const institution of institutions) countWarnings(warnings, institution, { feed, metrics })
-    const isLate = metrics.latency.finish(way, id ?? '', event ?? '', arrival.at)
+    const isLate = metrics.latency.finish(timing, id ?? '', event ?? '', arrival.at)
     if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
   } else if (institutions.length > 0) {
     const { outcome, event, services, errors } = report
@@ -322,15 +322,15 @@ export function createStoring({
   work: WorkPlanner
   watch?: Watch
 }) {
-  return ({ messages, topics, accepted, repetition, alongside = [], way }: Settlement): Promise<void> => {
+  return ({ messages, topics, accepted, repetition, alongside = [], timing }: Settlement): Promise<void> => {
     const planned: Prepare = () => {
       const isPlanned = accepted && repetition && mayCauseWork(accepted, work)
       return {
         changes: isPlanned ? work.plan(accepted, repetition).concat(alongside) : alongside,
         end(how) {
           if (how === 'failed') return
-          way.stored = performance.now()
-          way.position = how
+          timing.stored = performance.now()
+          timing.position = how
           if (accepted) watch?.published(accepted, repetition?.isRepeated ?? false)
         },
       }

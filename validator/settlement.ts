@@ -3,7 +3,7 @@ import type { Message } from '../event/message.ts'
 import type { Round } from '../event/warnings.ts'
 import type { Prepare } from '../store/commit-together.ts'
 import type { Change } from '../store/store.ts'
-import type { Way } from '../telemetry/latency.ts'
+import type { Timing } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
 
 /** The content of one commit, to be stored before the publisher gets its acknowledgement. */
@@ -18,7 +18,7 @@ export interface Settlement {
   /** Further changes: see `Arrival`. */
   alongside: readonly Change[] | undefined
   /** When the event reached each of its stages. */
-  way: Way
+  timing: Timing
 }
 
 /** An accepted event, as webhooks and plugin targets need it. */
