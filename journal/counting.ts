@@ -1,6 +1,5 @@
-import { digitsOf } from '../store/commit.ts'
 import type { Store } from '../store/store.ts'
-import { type Entry, journalPrefix, positionIn, readEntry } from './entry.ts'
+import { type Entry, storedEntries } from './entry.ts'
 import type { Journal } from './journal.ts'
 import { type InWindow, isHistory } from './keeping.ts'
 
@@ -50,12 +49,11 @@ export function createCounting(store: Store, journal: Pick<Journal, 'head' | 'on
       let bytes = 0
       let count = 0
       if (readTo < appendedFrom) {
-        const unread = { from: digitsOf(readTo), before: digitsOf(appendedFrom) }
-        for await (const [key, value] of store.range(journalPrefix, unread)) {
-          const position = positionIn(key)
+        for await (const stored of storedEntries(store, { from: readTo, before: appendedFrom })) {
           if (count++ === most) return { upTo: readTo - 1, bytes }
-          change(readEntry(position, value).entry, 1)
-          if (position > known) bytes += value.length
+          const { position } = stored.entry
+          change(stored.entry, 1)
+          if (position > known) bytes += stored.bytes
           readTo = position + 1
         }
         readTo = appendedFrom

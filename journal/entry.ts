@@ -1,7 +1,7 @@
 import type { Excerpt, Message } from '../event/message.ts'
 import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
-import type { Change } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 
 /* A message has an entry in one of the two indexes of its stream: all messages of one livestream, or of one topic. */
 
@@ -102,6 +102,20 @@ export function readEntry(position: number, value: Buffer): { entry: Entry; shar
     ...(refused && { refused: withHead(refused, payload.subarray(end)) }),
   }
   return { entry, ...(sharedWith !== undefined && { sharedWith }) }
+}
+
+/**
+ * Yields messages as they are stored (`readEntry`), from position `from` to just before `before`, at most `most`.
+ * `bytes`: those of the stored message.
+ */
+export async function* storedEntries(
+  store: Store,
+  { from, before, most }: { from: number; before?: number; most?: number },
+): AsyncGenerator<{ entry: Entry; sharedWith?: number; bytes: number }, undefined> {
+  const bounds = { from: digitsOf(from), before: before === undefined ? undefined : digitsOf(before), most }
+  for await (const [key, value] of store.range(journalPrefix, bounds)) {
+    yield { ...readEntry(positionIn(key), value), bytes: value.length }
+  }
 }
 
 function withoutHead({ head, ...about }: Excerpt): NonNullable<Header['refused']> {

@@ -1,14 +1,14 @@
+import { digitsOf } from '../store/commit.ts'
 import { createLocks } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
 import {
   type Entry,
   type IndexEntry,
   journalKey,
-  journalPrefix,
   latestPrefix,
-  positionIn,
   readEntry,
   readIndexEntry,
+  storedEntries,
 } from './entry.ts'
 
 /** One call stops after a page: this many bytes of payloads. */
@@ -51,7 +51,7 @@ export function createJournalReading(store: Store, recent: Recent) {
       const prefix = `${latestPrefix}${encodeURIComponent(stream)}/`
       const found: IndexEntry[] = []
       for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
-        const page = await store.last(prefix, indexPage, keyPart(before))
+        const page = await store.last(prefix, indexPage, digitsOf(before))
         const entries = page.map(([key, value]) => readIndexEntry(key, value))
         // A single older entry does not end the search, because clocks of nodes differ.
         if (!entries.some(({ at }) => at >= since)) break
@@ -101,14 +101,14 @@ export function createJournalReading(store: Store, recent: Recent) {
 
   async function readStore(after: number, upTo: number, most: number): Promise<Page> {
     const page = createPage(after, upTo, most)
-    const stored = { from: keyPart(after + 1), before: keyPart(upTo + 1), most: readAhead }
+    const next = storedEntries(store, { from: after + 1, before: upTo + 1, most: readAhead })
     let isFull = false
     let bytes = 0
     let count = 0
     let last = after
-    for await (const [key, value] of store.range(journalPrefix, stored)) {
-      last = positionIn(key)
-      const entry = await withPayload(last, value)
+    for await (const stored of next) {
+      last = stored.entry.position
+      const entry = await withPayload(stored)
       if (entry) recent.keep(entry)
       if (entry && !isFull) isFull = !page.take(entry)
       bytes += entry?.payload.length ?? 0
@@ -122,15 +122,17 @@ export function createJournalReading(store: Store, recent: Recent) {
     const known = recent.get(position)
     if (known) return known
     const value = await store.get(journalKey(position))
-    const entry = value && (await withPayload(position, value))
+    const entry = value && (await withPayload(readEntry(position, value)))
     if (entry) recent.keep(entry)
     return entry
   }
 
-  async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {
-    const { entry, sharedWith } = readEntry(position, value)
+  async function withPayload({
+    entry,
+    sharedWith,
+  }: ReturnType<typeof readEntry>): Promise<Entry | undefined> {
     if (sharedWith === undefined) return withOwnBytes(entry)
-    const holder = await get(position - sharedWith)
+    const holder = await get(entry.position - sharedWith)
     return holder && withPayloadOf(entry, holder)
   }
 }
@@ -158,10 +160,6 @@ function copyOf(bytes: Buffer): Buffer {
 /** Returns `entry` with the payload that `holder` holds. */
 export function withPayloadOf(entry: Entry, { payload, refused }: Entry): Entry {
   return { ...entry, payload, ...(refused && { refused }) }
-}
-
-function keyPart(position: number): string {
-  return journalKey(position).slice(journalPrefix.length)
 }
 
 interface Page {

@@ -6,11 +6,9 @@ import {
   type IndexEntry,
   indexKey,
   journalKey,
-  journalPrefix,
   latestPrefix,
-  positionIn,
-  readEntry,
   readIndexEntry,
+  storedEntries,
 } from './entry.ts'
 import type { Journal } from './journal.ts'
 import {
@@ -196,10 +194,9 @@ async function isPayloadNeeded(
   going: ReadonlySet<number>,
 ): Promise<boolean> {
   if (sharedUpTo === undefined) return false
-  const sharing = { from: digitsOf(position + 1), before: digitsOf(position + sharedUpTo + 1) }
-  for await (const [key, value] of store.range(journalPrefix, sharing)) {
-    const other = positionIn(key)
-    if (!going.has(other) && readEntry(other, value).sharedWith === other - position) return true
+  const sharing = { from: position + 1, before: position + sharedUpTo + 1 }
+  for await (const { entry, sharedWith } of storedEntries(store, sharing)) {
+    if (!going.has(entry.position) && sharedWith === entry.position - position) return true
   }
   return false
 }

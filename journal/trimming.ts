@@ -1,8 +1,7 @@
-import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import { createCounting } from './counting.ts'
-import { type Entry, everyPrefix, journalPrefix, latestPrefix, positionIn, readEntry } from './entry.ts'
+import { type Entry, everyPrefix, latestPrefix, storedEntries } from './entry.ts'
 import type { Journal } from './journal.ts'
 import {
   isHistory,
@@ -199,17 +198,12 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
   let historyBytes = 0
-  for await (const [key, value] of store.range(journalPrefix, {
-    from: digitsOf(from),
-    before: digitsOf(end),
-  })) {
-    const position = positionIn(key)
+  for await (const { entry, bytes } of storedEntries(store, { from, before: end })) {
     if (entries.length === pageSize || historyBytes >= most) {
       return { entries, historyBytes, end: (entries.at(-1)?.position ?? 0) + 1 }
     }
-    const { entry } = readEntry(position, value)
     entries.push({ ...entry, payload: noPayload })
-    if (isHistory(entry)) historyBytes += value.length
+    if (isHistory(entry)) historyBytes += bytes
   }
   return { entries, historyBytes, end }
 }

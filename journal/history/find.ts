@@ -8,9 +8,9 @@ import {
   type Entry,
   everyPrefix,
   journalKey,
-  journalPrefix,
   positionIn,
   readEntry,
+  storedEntries,
 } from '../entry.ts'
 import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
@@ -111,11 +111,9 @@ export function createFind({ store, journal }: FindParts) {
     const count = Math.min(Array.isArray(services) ? services.length : 0, maxLivestreams)
     const first = Math.max(0, report.position - count - maxBetween)
     const messages: Entry[] = []
-    const between = { from: digitsOf(first), before: digitsOf(report.position) }
-    for await (const [key, value] of store.range(journalPrefix, between)) {
-      const { position, ...before } = readEntry(positionIn(key), value).entry
-      const isOther = before.isReport || before.stream === undefined || before.stream === before.topic
-      const message = isOther ? undefined : await journal.get(position)
+    for await (const { entry } of storedEntries(store, { from: first, before: report.position })) {
+      const isOther = entry.isReport || entry.stream === undefined || entry.stream === entry.topic
+      const message = isOther ? undefined : await journal.get(entry.position)
       if (message && isAbout(message, id)) messages.push(message)
     }
     // If there are more than `count` messages, the first ones are of an earlier publication of the event.
@@ -139,14 +137,10 @@ async function* rangesToSearch(
   yield { from: end, end: await positionOf(at + repeatedMs) }
 }
 
-async function* everything(store: Store, from: number, end: number): Candidates {
-  for await (const [key, value] of store.range(journalPrefix, {
-    from: digitsOf(from),
-    before: digitsOf(end),
-  })) {
-    const { entry, sharedWith } = readEntry(positionIn(key), value)
+async function* everything(store: Store, from: number, before: number): Candidates {
+  for await (const { entry, sharedWith, bytes } of storedEntries(store, { from, before })) {
     // Of messages that share a payload, the search checks only the first, which holds it.
-    yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
+    yield { entry: sharedWith === undefined ? entry : undefined, bytes }
   }
 }
 
@@ -179,11 +173,9 @@ async function sharingWith({ store, journal }: FindParts, position: number): Pro
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
   const messages: Entry[] = []
-  const possible = { from: digitsOf(first), before: digitsOf(first + maxLivestreams) }
-  for await (const [key, value] of store.range(journalPrefix, possible)) {
-    const position = positionIn(key)
-    const { sharedWith = 0 } = readEntry(position, value)
-    const message = position - sharedWith === first ? await journal.get(position) : undefined
+  const possible = storedEntries(store, { from: first, before: first + maxLivestreams })
+  for await (const { entry, sharedWith = 0 } of possible) {
+    const message = entry.position - sharedWith === first ? await journal.get(entry.position) : undefined
     if (message) messages.push(message)
   }
   return messages
@@ -192,9 +184,8 @@ async function sharingWith({ store, journal }: FindParts, position: number): Pro
 /** The first report after the message: one commit stored the message and its report. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
-  const next = { from: digitsOf(position + 1), most: maxLivestreams + maxBetween }
-  for await (const [key, value] of store.range(journalPrefix, next)) {
-    const { entry } = readEntry(positionIn(key), value)
+  const next = storedEntries(store, { from: position + 1, most: maxLivestreams + maxBetween })
+  for await (const { entry } of next) {
     if (entry.isReport) return isAbout(entry, String(id)) ? entry : undefined
   }
   return undefined
