@@ -451,11 +451,14 @@ t.test('the page for institutions has every route, and its script works', async 
   const page = readPage('institutions.md')
   for (const name of ownOperationNames) t.ok(page.includes(`\`${ownOperations[name].at}\``), name)
   const { hub, mine } = await startTwo(t)
+  await mine.studio.publish(playing(mine.livestream, { title: '\u001b[2Jred', length: 0 }))
   const script = codeBlock(page, 'bash', '/institution/refusals').replace(':8443', `:${hub.httpsPort}`)
   const env = { HOST: 'localhost', CA: hub.caPath, EMAIL: mine.user.email, PASSWORD: password }
   const run = promisify(execFile)
   const { stdout } = await run('bash', ['-c', script], { env: { PATH: process.env.PATH, ...env } })
-  t.match(stdout, /mine refused \.length The number is too small: .* → send a number greater than 0/)
+  t.match(stdout, /"mine refused" \.length The number is too small: .* → send a number greater than 0/)
+  t.match(stdout, /"\\u001b\[2Jred" \.length/)
+  t.notMatch(stdout, /(?!\n)\p{Cc}/u, 'nothing that a terminal acts upon')
 })
 
 /** The arguments with which an operation could be asked for these ids: each argument in turn, and none. */
