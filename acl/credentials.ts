@@ -43,23 +43,14 @@ interface CredentialsParts {
  * reconnect at once.
  */
 export async function createCredentials(parts: CredentialsParts) {
-  const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
+  const { store, clock, isCurrent, knownInstitution } = parts
   const collection = await openStoredCredentials(store)
   const isExpiredOrVoid = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
   const listeners: ((username: string) => void)[] = []
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // One change at a time: a rotation must not bring back a credential that a revocation just removed.
   const inLock = await createLock(store, 'credential')
-  const revocations = createRevocations({
-    collection,
-    isExpiredOrVoid,
-    inLock,
-    clock,
-    ended,
-    noteDue,
-    onStoreFailure,
-    retryMs,
-  })
+  const revocations = createRevocations({ ...parts, collection, isExpiredOrVoid, inLock, ended })
   const { schedule } = revocations
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)

@@ -16,21 +16,13 @@ export function createRevocations(parts: {
   /** Called before the revocation is stored: connections must end even if the store fails. */
   ended: (username: string) => void
   /** Writes the audit entry, before the revocation is stored. */
-  noteDue: ((username: string) => Promise<void>) | undefined
+  noteDue?: (username: string) => Promise<void>
   /** Called when the audit entry or the revocation could not be written. */
-  onStoreFailure: ((username: string, error: unknown) => void) | undefined
-  retryMs: number | undefined
+  onStoreFailure?: (username: string, error: unknown) => void
+  retryMs?: number
 }) {
-  const {
-    collection,
-    isExpiredOrVoid,
-    inLock,
-    clock,
-    ended,
-    noteDue,
-    onStoreFailure,
-    retryMs = usualRetryMs,
-  } = parts
+  const { collection, isExpiredOrVoid, inLock, clock, ended, noteDue, onStoreFailure } = parts
+  const { retryMs = usualRetryMs } = parts
   /** Usernames whose revocation is in the audit log, but not in the store yet. */
   const noted = new Set<string>()
   let isClosed = false

@@ -1,3 +1,8 @@
+/** A publisher's text, cut to what a report or a table needs to recognise it. Null: the value is no text. */
+export function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? cut(value, 500) : null
+}
+
 /**
  * The beginning of a text, at most `limit` UTF-16 units long. Never ends within a character: half of a surrogate pair,
  * once written as JSON, stops some readers.

@@ -19,8 +19,9 @@ export interface Judgeable extends Readable {
   refused?: undefined
   /** Number of livestreams that the services name. Blocked services count, because judging them takes long. */
   livestreams: number
-  by: Ownership
   judged: Judged
+  /** Judges the services by the topics that there are now. */
+  judgeAgain: () => Judged
 }
 
 /** An event that is refused as a whole. */
@@ -51,14 +52,15 @@ export function judgeRequest(
   const by: Ownership = { feed: current, former, ownerOf: topics.ownerOf }
   const misnamed = checkNames(event.services, by)
   if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
-  const judged = judge(event.services, institutionId, by, topics)
+  const judgeAgain = () => judge(event.services, institutionId, by, topics)
+  const judged = judgeAgain()
   const tooMuch = [
     ...checkTotalSize(payload, judged.ids.size),
     ...checkOutgoingSize(payload, event, () => judged.completed),
   ]
   const named = new Set(event.services.map(({ type, externalId }) => `${type} ${externalId}`)).size
   if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: named }
-  return { ...shape, livestreams: named, by, judged }
+  return { ...shape, livestreams: named, judged, judgeAgain }
 }
 
 type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>

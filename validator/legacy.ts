@@ -13,7 +13,7 @@ import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
 import type { Settlement, Watch, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
-import { type Judged, judge } from './verdict.ts'
+import type { Judged } from './verdict.ts'
 import { countWarnings } from './warning-counts.ts'
 
 /** A request that the hub has decided about, but has not stored yet. */
@@ -70,9 +70,8 @@ export function createLegacy(parts: LegacyParts) {
       if (!request.dryRun) await keepReport(decided)
       return decided.refused === 'invalid' ? { outcome: 'invalid', errors } : { outcome: 'unavailable' }
     }
-    const { event, kind } = decided
+    const { event, kind, judgeAgain } = decided
     let { judged } = decided
-    const judgeAgain = () => judge(event.services, request.institutionId, decided.by, topics)
     // Another node may have made the topics a moment ago, for somebody else.
     if (judged.withoutTopic.size > 0 && (await topics.caughtUp())) judged = judgeAgain()
     if (request.dryRun) {

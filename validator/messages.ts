@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { cut } from '../event/cut.ts'
+import { textOf } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { type EventKind, type HubEvent, kindByName, slotOf } from '../event/kind.ts'
@@ -210,9 +210,4 @@ function namedIn(services: readonly unknown[]): string[] {
     ({ id, externalId }) => id ?? externalId ?? [],
   )
   return [...new Set(named)].slice(0, maxLivestreams)
-}
-
-/** Cuts a long text: enough remains for the publisher to recognise the event. */
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? cut(value, 500) : null
 }

@@ -1,4 +1,4 @@
-import { cut } from '../../event/cut.ts'
+import { textOf } from '../../event/cut.ts'
 import type { ErrorItem } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { kindByName } from '../../event/kind.ts'
@@ -141,10 +141,3 @@ export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): 
   if (row.dryRun || outcome === 'dry-run') return row.dryRun === true && outcome === 'dry-run'
   return outcome === 'refused' ? row.errors.length > 0 : row.outcome === outcome
 }
-
-function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? cut(value, maxText) : null
-}
-
-/** A publisher's text is cut to this many characters, for a table. */
-const maxText = 500
