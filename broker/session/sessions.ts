@@ -2,7 +2,7 @@ import { ConditionFailed } from '../../store/store.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { CleanSessions } from './clean-sessions.ts'
 import { eachOf } from './each-of.ts'
-import type { KnownSessions } from './known-sessions.ts'
+import type { KnownSession, KnownSessions } from './known-sessions.ts'
 import type { LocalSessions } from './local-sessions.ts'
 import type { Progress } from './progress.ts'
 import type { Session } from './session.ts'
@@ -58,13 +58,12 @@ export function createSessions(parts: {
       await stored.leave(session)
     },
 
-    /** Ends a session whose client got no CONNACK. */
+    /** Ends a session whose client got no CONNACK, unless another node has claimed it meanwhile. */
     async giveUp({ state, clientId }: Session): Promise<void> {
       if (state !== 'connected') return
       try {
-        await remove(clientId)
+        await remove(clientId, records.isOwn)
       } catch (error) {
-        // Another node has claimed the session meanwhile.
         if (!(error instanceof ConditionFailed)) throw error
       }
     },
@@ -94,7 +93,11 @@ export function createSessions(parts: {
     return [...local.values()].filter(({ state }) => state === 'connected')
   }
 
-  async function remove(clientId: string): Promise<boolean> {
+  /** `isMeant`: whether the session is still to be removed when another commit has changed its record meanwhile. */
+  async function remove(
+    clientId: string,
+    isMeant: (record: KnownSession) => boolean = () => true,
+  ): Promise<boolean> {
     const session = local.connected(clientId)
     if (session) local.remove(session)
     local.forget(clientId)
@@ -113,6 +116,7 @@ export function createSessions(parts: {
         // A client that has logged in meanwhile keeps its session.
         if (local.connected(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
+        if (record && !isMeant(record)) throw error
       }
     }
     return true

@@ -292,6 +292,25 @@ t.test('what is owed to a client whose log-in was given up, and stored all the s
   t.same(texts(again), ['a a', 'a a'])
 })
 
+t.test('a log-in that was given up ends no session that its client has used elsewhere since', async (t) => {
+  const { nodes, heard } = await openNodes(t, 2)
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  one.store.lag()
+  const impatient = await rawClient(t, one.port)
+  const refused = impatient.connectInVain({ clientId: 'kept', ...persistent })
+  await until(async () => (await other.store.get('session/kept')) !== undefined)
+  impatient.socket.destroy()
+  t.strictSame(await refused, [])
+  const elsewhere = await subscriber(t, other, 'kept', { a: 1 }, persistent)
+  elsewhere.send({ cmd: 'disconnect' })
+  await elsewhere.closed()
+  one.store.restore()
+  await heard()
+  const again = await rawClient(t, other.port)
+  t.match(await again.connect({ clientId: 'kept', ...persistent }), { sessionPresent: true })
+})
+
 t.test(
   'what is being sent while a clean session takes over elsewhere stays with the one before',
   async (t) => {
