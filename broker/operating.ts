@@ -23,7 +23,8 @@ import { addCounts, countSubscribers, type SubscriberCounts } from './subscriber
 /** True: done. False: there is no such client or session. `error`: why this node does not know the outcome. */
 type Operated = boolean | { error: string }
 
-interface OperatingParts {
+/** Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions. */
+export function createOperating(parts: {
   store: Store
   sessions: Sessions
   known: KnownSessions
@@ -33,18 +34,19 @@ interface OperatingParts {
   clients: Clients
   nodes: Nodes
   calls: Calls
-}
-
-/** Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions. */
-export function createOperating(parts: OperatingParts) {
-  const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
-  const nodeWith = createNodeWith(parts)
+}) {
+  const { store, sessions, known, clean, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
   calls.serve('subscribers', (livestreams) => subscribersHere(livestreams as string[]))
+  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
+  calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
 
   return {
-    ...createEnding(parts, nodeWith),
+    disconnect: (clientId: string): Promise<Operated> => operate('disconnect', clientId),
+
+    /** Forgets a session and closes its connection. */
+    dropSession: (clientId: string): Promise<Operated> => operate('drop-session', clientId),
 
     /** The clients that are logged in. */
     async clients(): Promise<ClientView[]> {
@@ -138,43 +140,27 @@ export function createOperating(parts: OperatingParts) {
   }
 
   function viewOf(session: KnownSession, figures: Parameters<typeof toSessionView>[2]): SessionView {
-    const { clientId } = session
-    const run = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
+    const run = knownNodeOf(session.clientId)
     const node = run === undefined ? undefined : nodes.nameOf(run)
     return toSessionView(session, { node, expiresAt: known.expiresAt(session) }, figures)
   }
-}
 
-/** Finds the living node that a client is connected to. */
-function createNodeWith({ sessions, known, clean, nodes }: OperatingParts) {
-  return async (clientId: string): Promise<string | undefined> => {
-    const node = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
+  /** The living node that the client of a persistent session, or of a session here, is connected to. */
+  function knownNodeOf(clientId: string): string | undefined {
+    return sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
+  }
+
+  /** The living node that a client is connected to. */
+  async function nodeWith(clientId: string): Promise<string | undefined> {
+    const node = knownNodeOf(clientId)
     if (node !== undefined) return node
     const found = await clean.read(clientId)
     return found && found.node !== nodes.self && nodes.isLiving(found.node) ? found.node : undefined
   }
-}
 
-/** Ends connections and sessions for operators. */
-function createEnding(
-  { sessions, calls, nodes }: Pick<OperatingParts, 'sessions' | 'calls' | 'nodes'>,
-  nodeWith: ReturnType<typeof createNodeWith>,
-) {
-  calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
-  calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
-
-  return {
-    async disconnect(clientId: string): Promise<Operated> {
-      return askNode((await nodeWith(clientId)) ?? nodes.self, 'disconnect', clientId)
-    },
-
-    /** Forgets a session and closes its connection. */
-    async dropSession(clientId: string): Promise<Operated> {
-      return askNode((await nodeWith(clientId)) ?? nodes.self, 'drop-session', clientId)
-    },
-  }
-
-  async function askNode(node: string, name: string, clientId: string): Promise<Operated> {
+  /** Lets the node of a client do what it serves under this name. */
+  async function operate(name: 'disconnect' | 'drop-session', clientId: string): Promise<Operated> {
+    const node = (await nodeWith(clientId)) ?? nodes.self
     const answer = await calls.ask(node, name, clientId)
     if (answer === undefined) return { error: `the node ${nodes.nameOf(node)} did not answer: try again` }
     return answer === true
