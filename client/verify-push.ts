@@ -186,13 +186,7 @@ async function textIn(stream: AsyncIterable<unknown>): Promise<string> {
     if (bytes > maxBodyBytes) throw unreadable(`the body has more than ${maxBodyBytes} bytes`)
     chunks.push(piece)
   }
-  const all = new Uint8Array(bytes)
-  let at = 0
-  for (const chunk of chunks) {
-    all.set(chunk, at)
-    at += chunk.byteLength
-  }
-  return decoded(all)
+  return decoded(new Uint8Array(await new Blob(chunks).arrayBuffer()))
 }
 
 function decoded(bytes: Uint8Array): string {
