@@ -292,7 +292,7 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
  * entry are settled.
  */
 function createPassing(position: string) {
-  const waiting: { id: string; onPassed: () => void }[] = []
+  let waiting: { id: string; onPassed: () => void }[] = []
   let passed = position
 
   return {
@@ -304,25 +304,18 @@ function createPassing(position: string) {
     },
 
     /** Notes that all entries up to `id` have passed. True: a caller waited for one of them. */
-    upTo(id: string): boolean {
-      passed = id
-      let count = 0
-      for (const next of waiting.splice(0)) {
-        if (isBefore(passed, next.id)) {
-          waiting.push(next)
-        } else {
-          next.onPassed()
-          count++
-        }
-      }
-      return count > 0
-    },
+    upTo: (id: string): boolean => callBack(id, (next) => !isBefore(id, next)),
 
     /** Calls back all callers, because the entries that they wait for may be gone. */
-    leapTo(id: string): void {
-      passed = id
-      for (const { onPassed } of waiting.splice(0)) onPassed()
-    },
+    leapTo: (id: string): boolean => callBack(id, () => true),
+  }
+
+  function callBack(id: string, isDue: (next: string) => boolean): boolean {
+    passed = id
+    const due = waiting.filter((each) => isDue(each.id))
+    waiting = waiting.filter((each) => !due.includes(each))
+    for (const { onPassed } of due) onPassed()
+    return due.length > 0
   }
 }
 
