@@ -180,18 +180,7 @@ t.test('a log-in that its client gave up leaves the session to the one that came
 })
 
 t.test('a clean log-in waits for the one in front of it, also where that client has gone', async (t) => {
-  const store = createFailingStore()
-  let authenticated = 0
-  const broker = await openBroker(t, {
-    wrapStore: store.wrap,
-    access: {
-      authenticate: () => {
-        authenticated++
-        return broker.everybody
-      },
-    },
-  })
-  const login = { username: 'u', password: Buffer.from('p') }
+  const { store, broker, logIns } = await openCounting(t)
   const storing = store.hold(touches('session/'))
   const first = await rawClient(t, broker.port)
   first.send(connect('c', login))
@@ -200,7 +189,7 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
   await gone(broker)
   const second = await rawClient(t, broker.port)
   second.send(connect('c', { ...login, clean: true }))
-  while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => logIns() === 2)
   // By itself, the clean log-in would not wait for the store. It must wait for the first log-in, which waits for the
   // store.
   await new Promise((resolve) => setImmediate(resolve))
@@ -215,22 +204,12 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
 })
 
 t.test('a revocation finds clients that wait for their log-in', async (t) => {
-  const store = createFailingStore()
-  let authenticated = 0
-  const broker = await openBroker(t, {
-    wrapStore: store.wrap,
-    access: {
-      authenticate: () => {
-        authenticated++
-        return broker.everybody
-      },
-    },
-  })
+  const { store, broker, logIns } = await openCounting(t)
   const storing = store.hold(touches('session/'))
   const clients = await Promise.all([1, 2, 3].map(() => rawClient(t, broker.port)))
-  for (const client of clients) client.send(connect('c', { username: 'u', password: Buffer.from('p') }))
+  for (const client of clients) client.send(connect('c', login))
   await storing
-  while (authenticated < 3) await new Promise((resolve) => setImmediate(resolve))
+  await until(() => logIns() === 3)
   broker.broker.disconnectUser('everybody')
   store.release()
   await Promise.all(clients.map((client) => client.closed()))
@@ -365,6 +344,19 @@ t.test('a slow store does not run out the keep alive', async (t) => {
 function connect(clientId: string, fields = {}): Buffer {
   const base = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: false, keepalive: 0 } as const
   return generate({ ...base, clientId, ...fields })
+}
+
+const login = { username: 'u', password: Buffer.from('p') }
+
+/** A broker that counts log-ins, and whose store can fail or wait. */
+async function openCounting(t: Test) {
+  let count = 0
+  const authenticate = () => {
+    count++
+    return opened.broker.everybody
+  }
+  const opened = await openFailing(t, { access: { authenticate } })
+  return { ...opened, logIns: () => count }
 }
 
 /** A client whose log-in waits for the store. */

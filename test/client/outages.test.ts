@@ -705,25 +705,11 @@ t.test('after close of a subscriber nothing arrives, also of what the hub had se
     if (packet.cmd !== 'subscribe') return
     for (let number = 0; number < 100; number++) {
       const payload = JSON.stringify(control(station()))
-      send({
-        cmd: 'publish',
-        topic: `radio/${number}/control`,
-        payload,
-        qos: 0,
-        dup: false,
-        retain: true,
-      })
+      const topic = `radio/${number}/control`
+      send({ cmd: 'publish', topic, payload, qos: 0, dup: false, retain: true })
     }
   })
-  const { url, ca } = broker
-  const subscriber = connectSubscriber({
-    url,
-    ca,
-    username: 'u',
-    password: 'p',
-    filters: ['radio/#'],
-    onProblem() {},
-  })
+  const subscriber = subscribed(broker, () => {})
   let heard = 0
   await new Promise<void>((resolve) => {
     subscriber.on('control', () => {
@@ -739,24 +725,13 @@ t.test('a subscriber goes on when its onProblem fails, and that is seen', async 
     connection > 1 ? proceed() : cut(),
   )
   const thrown = thrownApart(t)
-  const { url, ca } = broker
-  const subscriber = connectSubscriber({
-    url,
-    ca,
-    username: 'u',
-    password: 'p',
-    filters: ['radio/#'],
-    onProblem() {
-      throw new Error('of onProblem')
-    },
+  const subscriber = subscribed(broker, () => {
+    throw new Error('of onProblem')
   })
   t.teardown(subscriber.close)
-  const isLive = new Promise<void>((resolve) => {
-    subscriber.on('state', (state) => {
-      if (state === 'live') resolve()
-    })
+  await new Promise<void>((resolve) => {
+    subscriber.on('state', (state) => state === 'live' && resolve())
   })
-  await isLive
   t.match(thrown, [{ message: 'of onProblem' }])
 })
 
@@ -765,11 +740,13 @@ function track(seconds: number, title: string, fields: Record<string, unknown> =
   return playing(station(), { start, title, ...fields })
 }
 
-function open(
-  t: Test,
-  { url, ca }: Awaited<ReturnType<typeof openScriptedBroker>>,
-  options: Partial<PublisherOptions> = {},
-) {
+type Scripted = Awaited<ReturnType<typeof openScriptedBroker>>
+
+function subscribed({ url, ca }: Scripted, onProblem: () => void) {
+  return connectSubscriber({ url, ca, username: 'u', password: 'p', filters: ['radio/#'], onProblem })
+}
+
+function open(t: Test, { url, ca }: Scripted, options: Partial<PublisherOptions> = {}) {
   const publisher = connectPublisher({
     url,
     ca,

@@ -75,14 +75,7 @@ t.test('failed log-ins of an address add up', async (t) => {
 t.test('failed log-ins over HTTPS add up by address and by account', async (t) => {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openFollowed(t)
-    const users = await createUsers({
-      store,
-      passwords: quickPasswords(),
-      clock: Date.now,
-      knownInstitution: () => true,
-    })
-    const logIn = createUserLogIn({ store, users, failures: 4 })
+    const { store, logIn } = await openLogIn(t, space, 4)
     const heard = ['login-address', 'login-account-network'].map((limit) => hear(store, limit, 6))
     store.start()
     return { ...logIn, isTold: () => heard.every((isTold) => isTold()) }
@@ -104,14 +97,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
 t.test('mails of reset links add up', async (t) => {
   const space = createSharedSpace()
   const open = async () => {
-    const store = space.openFollowed(t)
-    const users = await createUsers({
-      store,
-      passwords: quickPasswords(),
-      clock: Date.now,
-      knownInstitution: () => true,
-    })
-    const logIn = createUserLogIn({ store, users, failures: 100 })
+    const { store, logIn } = await openLogIn(t, space, 100)
     const isTold = hear(store, 'reset-mail', 3)
     store.start()
     return { ...logIn, isTold }
@@ -153,4 +139,10 @@ function withHearing(store: Store, channel: string) {
     toldAt = performance.now()
   })
   return { ...rate, isTold: hear(store, channel, 20), toldAt: () => toldAt }
+}
+
+async function openLogIn(t: Test, space: ReturnType<typeof createSharedSpace>, failures: number) {
+  const store = space.openFollowed(t)
+  const parts = { store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true }
+  return { store, logIn: createUserLogIn({ store, users: await createUsers(parts), failures }) }
 }

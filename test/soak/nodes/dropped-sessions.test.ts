@@ -101,7 +101,9 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
     next.socket.destroy()
     await next.closed()
   }
-  return { nodes, heard, isGone }
+  const [one, other] = nodes
+  if (!one || !other) throw new Error('two nodes')
+  return { nodes, one, other, heard, isGone }
 }
 
 async function keysBelow(store: Store, prefix: string): Promise<string[]> {
@@ -126,9 +128,7 @@ t.test('a session that is dropped while its record is being stored is gone', asy
 })
 
 t.test('a session that leaves behind a change that was given up misses nothing', async (t) => {
-  const { nodes, heard } = await openNodes(t, 2)
-  const [one, other] = nodes
-  if (!one || !other) throw new Error('two nodes')
+  const { one, other, heard } = await openNodes(t, 2)
   const client = await subscriber(t, one, 'left', { a: 1 }, persistent)
   const publisher = await peer(t, other, 'studio')
   await heard()
@@ -177,9 +177,7 @@ t.test('a session that is dropped while a message for it is stored does not come
 })
 
 t.test('a session that a client has on another node by now is not dropped', async (t) => {
-  const { nodes, heard } = await openNodes(t, 2)
-  const [one, other] = nodes
-  if (!one || !other) throw new Error('two nodes')
+  const { nodes, one, other, heard } = await openNodes(t, 2)
   const before = await subscriber(t, one, 'taken', { a: 1 }, persistent)
   before.socket.destroy()
   await before.closed()
@@ -197,9 +195,7 @@ t.test('a session that a client has on another node by now is not dropped', asyn
 })
 
 t.test('a session that has expired on a node that lags is not swept away from who uses it', async (t) => {
-  const { nodes, heard } = await openNodes(t, 2, { sessionExpiryMs: 50 })
-  const [one, other] = nodes
-  if (!one || !other) throw new Error('two nodes')
+  const { nodes, one, other, heard } = await openNodes(t, 2, { sessionExpiryMs: 50 })
   const before = await subscriber(t, one, 'taken', { a: 1 }, persistent)
   before.socket.destroy()
   await before.closed()
@@ -222,9 +218,7 @@ t.test('a session that has expired on a node that lags is not swept away from wh
 t.test(
   'what a node that died has stored of its sessions outlives a sweep that began before them',
   async (t) => {
-    const { nodes } = await openNodes(t, 2, { sessionExpiryMs: 1 })
-    const [one, other] = nodes
-    if (!one || !other) throw new Error('two nodes')
+    const { one, other } = await openNodes(t, 2, { sessionExpiryMs: 1 })
     const publisher = await peer(t, one, 'studio')
     const before = await subscriber(t, one, 'over', { a: 1 }, persistent)
     before.send({ cmd: 'disconnect' })
@@ -265,9 +259,7 @@ t.test(
 )
 
 t.test('what is owed to a client whose log-in was given up, and stored all the same, is kept', async (t) => {
-  const { nodes, heard } = await openNodes(t, 2)
-  const [one, other] = nodes
-  if (!one || !other) throw new Error('two nodes')
+  const { one, other, heard } = await openNodes(t, 2)
   const before = await subscriber(t, one, 'owed', { a: 1 }, persistent)
   before.send({ cmd: 'disconnect' })
   await before.closed()
@@ -314,9 +306,7 @@ t.test('a log-in that was given up ends no session that its client has used else
 t.test(
   'what is being sent while a clean session takes over elsewhere stays with the one before',
   async (t) => {
-    const { nodes, heard } = await openNodes(t, 2)
-    const [a, b] = nodes
-    if (!a || !b) throw new Error('two nodes')
+    const { one: a, other: b, heard } = await openNodes(t, 2)
     const before = await subscriber(t, a, 'gone', { a: 2 }, persistent)
     const publisher = await peer(t, b, 'studio')
     await heard()
