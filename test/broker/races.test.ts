@@ -76,6 +76,43 @@ t.test('a QoS 2 message is processed once when its client is taken over meanwhil
   t.same(texts(watcher), ['a a'])
 })
 
+t.test('a QoS 2 message that was not stored is new when it comes to the next connection', async (t) => {
+  const { store, broker } = await openFailing(t)
+  const watcher = await subscriber(t, broker, 'w', { a: 0 })
+  const first = await peer(t, broker, 'p', { clean: false })
+  const storing = store.hold(touches('incoming/'))
+  first.send(publish('a', 2, 5))
+  await storing
+  const second = await peer(t, broker, 'p', { clean: false })
+  store.fail(touches('incoming/'))
+  store.release()
+  await until(() => store.refused === 1)
+  store.heal()
+  second.send(publish('a', 2, 5, { dup: true }))
+  await second.next('pubrec')
+  await watcher.settled()
+  t.same(texts(watcher), ['a a'])
+})
+
+t.test('a QoS 2 message is released when it is stored, and its identifier is free then', async (t) => {
+  const { store, broker } = await openFailing(t)
+  const watcher = await subscriber(t, broker, 'w', { a: 0 })
+  const first = await peer(t, broker, 'p', { clean: false })
+  const storing = store.hold(touches('incoming/'))
+  first.send(publish('a', 2, 5))
+  await storing
+  const second = await peer(t, broker, 'p', { clean: false })
+  second.send({ cmd: 'pubrel', messageId: 5 })
+  await second.settled()
+  t.notOk(second.packets.some(({ cmd }) => cmd === 'pubcomp'))
+  store.release()
+  await second.next('pubcomp')
+  second.send(publish('a', 2, 5))
+  await second.next('pubrec')
+  await watcher.settled()
+  t.same(texts(watcher), ['a a', 'a a'])
+})
+
 t.test('a client whose client id is banned during its log-in gets no CONNACK', async (t) => {
   const { store, broker } = await openFailing(t)
   const client = await heldLogIn(t, broker, store)

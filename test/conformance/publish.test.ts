@@ -111,6 +111,7 @@ t.test('each QoS has its answer', async (t) => {
   const client = await peer(t, broker, 'c')
   client.send(publish('a', 0), publish('a', 1, 1), publish('a', 2, 2))
   await client.next('pubrec')
+  for await (const [key] of broker.store.range('incoming/')) t.fail(`${key} of a clean session is stored`)
   client.send({ cmd: 'pubrel', messageId: 2 })
   await client.next('pubcomp')
   await client.settled()
