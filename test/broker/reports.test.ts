@@ -53,3 +53,18 @@ t.test('the report on an event over HTTPS names no client', async (t) => {
   const kept = await api.call('GET', `/events/${Object(json.event).id}`, { token })
   t.match(kept.json, { report: { outcome: 'published', clientId: null } })
 })
+
+t.test('who publishes into the inbox of another institution tells only its own', async (t) => {
+  const hub = await startTestHub(t)
+  const other = station(1, 0)
+  const ours = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+  const foreign = other.institution.id
+  const theirs = await connectPublisher(t, hub, await hub.publisher([foreign]), foreign)
+  await ours.client.publishAsync(`inbox/${foreign}`, JSON.stringify(playing(other)), { qos: 1 })
+  t.match((await ours.received.until(() => true)).json, { outcome: 'blocked' })
+  await theirs.publish(playing(other))
+  t.match(
+    theirs.received.all.map(({ json }) => json.outcome),
+    ['published'],
+  )
+})

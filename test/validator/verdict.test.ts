@@ -15,6 +15,11 @@ const derived = item(10, 2, {
   id: deriveLivestreamId('Livestream', derivedName),
   externalId: 'crid://example/renamed',
 })
+const formerName = 'crid://example/derived, and gone'
+const formerDerived = item(19, 2, {
+  id: deriveLivestreamId('Livestream', formerName),
+  externalId: 'crid://example/renamed, and gone',
+})
 const shared = { id: 'urn:org:publisher:shared', externalId: 'shared', title: 'Shared' }
 const feed = feedOf(
   ...[item(1), item(2), item(3, 2), ofNumbered, derived],
@@ -26,7 +31,7 @@ const feed = feedOf(
 )
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
 const former: LivestreamIndex = feedOf(
-  ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
+  ...[item(7), item(8, 2), item(11, 1, { publisher: gone }), formerDerived],
   ...[17, 18].map((id) => item(id, 1, { publisher: gone, externalId: 'crid://example/dropped twin' })),
   // These had other external ids than in today's feed. Livestream 3 also had another institution.
   item(2, 1, { externalId: 'crid://example/before' }),
@@ -203,6 +208,7 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
       ambiguous('externalId'),
     ],
     ['the same as another type', { externalId: derivedName, type: 'Event' }, ambiguous('externalId')],
+    ['the same of one that has dropped out', { externalId: formerName }, ambiguous('externalId')],
   ]
   for (const [why, fields, verdict] of table) {
     t.match(judgeService(service(fields), '.services.0', institutionId, by), verdict, why)
