@@ -7,6 +7,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacy } from '../../validator/legacy.ts'
 import { createStoring } from '../../validator/pipeline.ts'
 import { createRepetitions } from '../../validator/repetitions.ts'
+import type { WorkPlanner } from '../../validator/settlement.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
 import { openStore } from '../open-store.ts'
@@ -35,11 +36,16 @@ async function startLegacy(t: Test, hasFeed = true) {
   const charged: number[] = []
   let failure: Error | undefined
   const topics = await createTopics(store)
-  const work = {
-    withWebhooks: new Set<string>(),
-    isForAll: false,
-    pluginTargets: new Set<string>(),
-    plan: () => [],
+  /** For each event that went out, whether it was planned as a repetition of one that had gone out whole. */
+  const repeatedWhole: boolean[] = []
+  const work: WorkPlanner = {
+    withWebhooks: new Set(),
+    isForAll: true,
+    pluginTargets: new Set(),
+    plan(_accepted, { isRepeatedWhole }) {
+      repeatedWhole.push(isRepeatedWhole)
+      return []
+    },
   }
   const publishLegacy = createLegacy({
     feed: { inUse: hasFeed ? { feed } : undefined },
@@ -72,6 +78,7 @@ async function startLegacy(t: Test, hasFeed = true) {
       failure = error
     },
     charged,
+    repeatedWhole,
     publish: (event: object) => publish(event, false),
     dryRun: (event: object) => publish(event, true),
   }
@@ -108,6 +115,17 @@ t.test('the first event of a livestream creates its topic, the second is publish
   })
   t.equal(distributed.length, 1)
   t.equal((await createTopics(store)).stored.get(one.id)?.id, one.id, 'the topic survives a restart')
+})
+
+t.test('an event that went out in part is no repetition for the webhooks of the rest', async (t) => {
+  const { publish, repeatedWhole } = await startLegacy(t)
+  await publish(playing(one))
+  const both = playing(one, { services: [service(), serviceOf(livestreamOf(2))] })
+  t.match(await publish(both), { statuses: { published: 1, failed: 1 } })
+  t.match(await publish(both), { statuses: { published: 2 } })
+  const whole = playing(one, { title: 'Whole' })
+  for (const event of [whole, whole]) await publish(event)
+  t.same(repeatedWhole, [false, false, false, true])
 })
 
 t.test('each service has its own verdict, and what is blocked does not go out with the others', async (t) => {

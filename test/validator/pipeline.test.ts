@@ -4,7 +4,8 @@ import t from 'tap'
 import { errorItem } from '../../event/error.ts'
 import type { Message } from '../../event/message.ts'
 import { commitTogether } from '../../store/commit-together.ts'
-import type { Change } from '../../store/store.ts'
+import { storeKeys } from '../../store/keys.ts'
+import { type Change, ConditionFailed } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
@@ -50,8 +51,11 @@ const nothingToDo: WorkPlanner = {
 }
 
 /** A pipeline that only notes the messages that it would distribute. */
-function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) {
-  const { hasFeed = true, storeError } = options
+function startPipeline(
+  options: { hasFeed?: boolean; storeError?: Error; repetitions?: Repetitions; storesAgain?: boolean } = {},
+) {
+  const { hasFeed = true, repetitions = everythingIsNew, storesAgain = false } = options
+  let { storeError } = options
   const feed = feedOf(item(1), item(2), item(3, 2))
   const distributed: { messages: readonly Message[]; alongside: readonly Change[] | undefined }[] = []
   const announced: Message[] = []
@@ -62,7 +66,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
     feed: { inUse: hasFeed ? { feed } : undefined },
     former: feedOf(item(9)),
     topics: everyTopicExists,
-    repetitions: everythingIsNew,
+    repetitions,
     work: nothingToDo,
     fanout: {
       distribute: (messages, others) =>
@@ -70,7 +74,9 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
           {
             async commit(alongside) {
               distributed.push({ messages, alongside })
-              if (storeError) throw storeError
+              const error = storeError
+              if (storesAgain) storeError = undefined
+              if (error) throw error
               return 1
             },
           },
@@ -298,6 +304,20 @@ t.test('what could not be stored has failed, and nothing claims otherwise', asyn
   t.match(await metrics.snapshot(), { hub_store_failures_total: 1, 'hub_events_total{outcome=failed}': 1 })
   t.equal((await metrics.snapshot())['hub_events_total{outcome=published}'], 0)
   t.match(lines, [{ level: 50, err: { message: 'disk full' } }])
+})
+
+t.test('an event that another node was first with is decided again, and has its id there', async (t) => {
+  const ids = ['here', 'there']
+  const { submit, distributed } = startPipeline({
+    repetitions: (...of) => ({ ...everythingIsNew(...of), id: ids.shift() ?? '' }),
+    storeError: new ConditionFailed(`${storeKeys.workSeen.prefix}x`),
+    storesAgain: true,
+  })
+  t.match(await submit(playing(one)), { outcome: 'published', id: 'there' })
+  t.same(
+    distributed.map(({ messages }) => bodyOf(messages[0]).id),
+    ['here', 'there'],
+  )
 })
 
 t.test('warnings belong to what was published', async (t) => {
