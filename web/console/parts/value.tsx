@@ -101,7 +101,7 @@ function Text(props: { of: string; field: string; schema: Schema; isWhole: boole
   if (named)
     return <Named view={named.view} id={text} name={/^(id|externalId)$/.test(field) ? text : named.name} />
   const view = pagesOf(field, isOwn)
-  if (view !== undefined) return <Named view={view} id={text} name={text} isForMachines />
+  if (view !== undefined) return <Named view={view} id={text} class="id" />
   if (field === 'contact' || field === 'email')
     return <Contact address={text} subject="The now-playing hub" />
   if (field === 'link' && /^https?:/.test(text)) return <a href={text}>{text}</a>
@@ -132,16 +132,11 @@ function ownNameOf(id: string): { view: string; name: string } | undefined {
   return isOwnLivestream(id) ? { view: 'own-livestreams', name: livestreamName(id) } : undefined
 }
 
-/** A link to the page of a thing, by its id. */
-export function Named(props: { view: string; id: string; name: string; isForMachines?: boolean }) {
+/** A link to the page of a thing, by its id. Without `name` it shows the id. */
+export function Named(props: { view: string; id: string; name?: string; class?: string }) {
   return (
-    <a
-      href={`/console/${props.view}/${pathPart(props.id)}`}
-      title={props.id}
-      class={props.isForMachines ? 'id' : undefined}
-      dir="auto"
-    >
-      {props.name}
+    <a href={`/console/${props.view}/${pathPart(props.id)}`} title={props.id} class={props.class} dir="auto">
+      {props.name ?? props.id}
     </a>
   )
 }

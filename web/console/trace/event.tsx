@@ -97,9 +97,7 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
           deliveryState,
           {
             title: 'Target',
-            cell: ({ queue, target }) => (
-              <a href={`/console/webhooks/${encodeURIComponent(queue)}`}>{target ?? queue}</a>
-            ),
+            cell: ({ queue, target }) => <Named view="webhooks" id={queue} name={target ?? queue} />,
           },
           deliveryTries,
           {
@@ -107,10 +105,7 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
             cell: ({ attempts, behind }) =>
               behind !== null ? (
                 <>
-                  waits behind{' '}
-                  <a href={`/console/trace/${encodeURIComponent(behind)}`} class="id">
-                    {behind}
-                  </a>
+                  waits behind <Named view="trace" id={behind} class="id" />
                 </>
               ) : (
                 <LastTry of={{ attempts }} />

@@ -1,6 +1,7 @@
 import type { OwnEvent } from '../../../operations/institution/refusals.ts'
 import { Facts } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { count } from '../words.ts'
 import { deliveryState, deliveryTries, EventFrame, EventShown, LastTry } from './event-parts.tsx'
@@ -64,9 +65,7 @@ function Webhooks({ of: webhooks }: { of: NonNullable<OwnEvent['receivers']['web
         deliveryState,
         {
           title: 'Your webhook',
-          cell: ({ queue, target }) => (
-            <a href={`/console/own-subscriptions/${encodeURIComponent(queue)}`}>{target ?? queue}</a>
-          ),
+          cell: ({ queue, target }) => <Named view="own-subscriptions" id={queue} name={target ?? queue} />,
         },
         deliveryTries,
         { title: 'Last', cell: (one) => <LastTry of={one} /> },

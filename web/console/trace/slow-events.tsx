@@ -1,5 +1,6 @@
 import { Problem } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { clockTime, kindOf, ms } from '../words.ts'
 import { StagesBar } from './stages-bar.tsx'
@@ -25,7 +26,7 @@ export function SlowEvents() {
           { title: 'Node', cell: ({ node }) => node },
           {
             title: 'Id',
-            cell: ({ id }) => <a href={`/console/trace/${encodeURIComponent(id)}`}>{id}</a>,
+            cell: ({ id }) => <Named view="trace" id={id} />,
           },
         ]}
       />

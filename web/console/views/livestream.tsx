@@ -5,7 +5,7 @@ import { institutionName, livestreamName, livestreams, livestreamsProblem } from
 import { CommandButton } from '../parts/command.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { State } from '../parts/value.tsx'
+import { Named, State } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { EventTable } from '../trace/event-table.tsx'
 import { useRecent } from '../trace/recent.ts'
@@ -30,9 +30,11 @@ export function LivestreamPage({ id }: { id: string }) {
             of={[
               [
                 'Institution',
-                <a href={`/console/institutions/${encodeURIComponent(livestream.institution.id)}`} dir="auto">
-                  {livestream.institution.title}
-                </a>,
+                <Named
+                  view="institutions"
+                  id={livestream.institution.id}
+                  name={livestream.institution.title}
+                />,
               ],
               ['Publisher', livestream.publisher.title],
               ['External id', <span class="id">{livestream.externalId}</span>],
@@ -225,7 +227,7 @@ function Subscriptions({ id }: { id: string }) {
           { title: 'State', cell: (one) => <State of={one.state} /> },
           {
             title: 'Target',
-            cell: ({ name, url }) => <a href={`/console/webhooks/${encodeURIComponent(name)}`}>{url}</a>,
+            cell: ({ name, url }) => <Named view="webhooks" id={name} name={url} />,
           },
           {
             title: 'Whom to write to',

@@ -3,6 +3,7 @@ import type { Livestream } from '../../../operations/feed.ts'
 import { institutionName, livestreams, livestreamsProblem } from '../livestream-names.ts'
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, shortId } from '../words.ts'
 
@@ -65,9 +66,7 @@ export function LivestreamTable({ institution, empty }: { institution?: string; 
           title: 'Livestream',
           cell: ({ id, title }) => (
             <>
-              <a href={`/console/livestreams/${encodeURIComponent(id)}`} class="what" dir="auto">
-                {title}
-              </a>
+              <Named view="livestreams" id={id} name={title} class="what" />
               {!listed.has(id) && <small class="below">not in the livestream feed</small>}
             </>
           ),
@@ -75,11 +74,7 @@ export function LivestreamTable({ institution, empty }: { institution?: string; 
         {
           title: 'Institution',
           cell: ({ institution: { id, title } }) =>
-            id !== '' && (
-              <a href={`/console/institutions/${encodeURIComponent(id)}`} dir="auto">
-                {title}
-              </a>
-            ),
+            id !== '' && <Named view="institutions" id={id} name={title} />,
         },
         {
           title: 'Last event',

@@ -2,10 +2,10 @@ import { signal } from '@preact/signals'
 import { weekBeside, weekOf } from '../../../event/week.ts'
 import type { WeeklyReport } from '../../../operations/institution/report.ts'
 import { now } from '../../page/clock.ts'
-import { pathPart } from '../../page/location.ts'
 import { set, type Typed } from '../parts/form.tsx'
 import { Facts, Head, None, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { Named } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime } from '../words.ts'
 
@@ -94,9 +94,7 @@ function Shown({ of: report }: { of: WeeklyReport }) {
             {
               title: 'Livestream',
               cell: ({ livestreamId, title }) => (
-                <a href={`/console/own-livestreams/${pathPart(livestreamId)}`} dir="auto">
-                  {title ?? livestreamId}
-                </a>
+                <Named view="own-livestreams" id={livestreamId} name={title ?? livestreamId} />
               ),
             },
             { title: 'Events', cell: ({ events }) => count(events), isNumber: true },

@@ -10,7 +10,7 @@ import { type ActionResult, Said } from '../parts/dialog.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { State } from '../parts/value.tsx'
+import { Named, State } from '../parts/value.tsx'
 import { type CommandAnswer, useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime, ms } from '../words.ts'
 
@@ -57,12 +57,30 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
               'Whom to write to',
               subscription && <Contact address={queue.contact} subject={`Webhook ${queue.target}`} />,
             ],
-            ['Livestream', subscription && livestreamOf(subscription)],
+            [
+              'Livestream',
+              subscription && (
+                <Named
+                  view="livestreams"
+                  id={subscription.livestream.id}
+                  name={subscription.livestream.title ?? subscription.livestream.id}
+                />
+              ),
+            ],
             ['Others', others(shown.value.value?.livestreams)],
             ['Kinds', shown.value.value?.kinds?.join(', ')],
             ['Order', shown.value.value?.ordering === 'livestream' && 'of each livestream, side by side'],
             ['Types', shown.value.value?.types?.join(', ')],
-            ['Institution', subscription && institutionOf(subscription)],
+            [
+              'Institution',
+              subscription && (
+                <Named
+                  view="institutions"
+                  id={subscription.institutionId}
+                  name={institutionName(subscription.institutionId)}
+                />
+              ),
+            ],
             ['In this state since', since && <When at={since} />],
             [
               'Waiting',
@@ -109,7 +127,10 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
               ),
             },
             { title: 'Took', isNumber: true, cell: ({ duration }) => ms(duration) },
-            { title: 'Message', cell: ({ messageId }) => <MessageLink id={messageId} /> },
+            {
+              title: 'Message',
+              cell: ({ messageId }) => <Named view="trace" id={messageId} class="id" />,
+            },
           ]}
         />
       </section>
@@ -235,7 +256,7 @@ function DeadLetters(props: {
           { title: 'Tries', isNumber: true, cell: ({ tries }) => tries },
           {
             title: 'Message',
-            cell: ({ messageId }) => <MessageLink id={messageId} />,
+            cell: ({ messageId }) => <Named view="trace" id={messageId} class="id" />,
           },
           {
             title: 'Actions',
@@ -254,31 +275,6 @@ function DeadLetters(props: {
         ]}
       />
     </section>
-  )
-}
-
-/** A link to what became of the event in a message. */
-function MessageLink({ id }: { id: string }) {
-  return (
-    <a href={`/console/trace/${encodeURIComponent(id)}`} class="id">
-      {id}
-    </a>
-  )
-}
-
-function livestreamOf({ livestream }: ListedSubscription) {
-  return (
-    <a href={`/console/livestreams/${encodeURIComponent(livestream.id)}`} dir="auto">
-      {livestream.title ?? livestream.id}
-    </a>
-  )
-}
-
-function institutionOf({ institutionId }: ListedSubscription) {
-  return (
-    <a href={`/console/institutions/${encodeURIComponent(institutionId)}`} dir="auto">
-      {institutionName(institutionId)}
-    </a>
   )
 }
 

@@ -6,7 +6,7 @@ import { livestreamName } from '../livestream-names.ts'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'
 import { SomeOrAll } from '../parts/some-or-all.tsx'
 import { Table } from '../parts/table.tsx'
-import { State } from '../parts/value.tsx'
+import { Named, State } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
@@ -57,9 +57,7 @@ export function Webhooks() {
               title: 'Target',
               cell: ({ name, target, subscription }) => (
                 <>
-                  <a href={`/console/webhooks/${encodeURIComponent(name)}`} class="what">
-                    {target ?? name}
-                  </a>
+                  <Named view="webhooks" id={name} name={target ?? name} class="what" />
                   <small class="below" dir="auto">
                     {subscription
                       ? (subscription.livestream.title ?? livestreamName(subscription.livestream.id))
