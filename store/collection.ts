@@ -1,4 +1,4 @@
-import type { Family } from './keys.ts'
+import { type Family, namedKeys } from './keys.ts'
 import type { Change, Store } from './store.ts'
 
 /** JSON documents below one prefix of the store, mirrored in memory. */
@@ -31,13 +31,14 @@ interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the documents below `prefix`, and follows the changes of other nodes (`onOthers`). Keys may hold any characters;
+ * Loads the documents of a family, and follows the changes of other nodes (`onOthers`). Keys may hold any characters;
  * documents must survive JSON.
  */
 export async function createCollection<T>(
   store: Store,
-  { prefix }: Pick<Family, 'prefix'>,
+  family: Pick<Family, 'prefix'>,
 ): Promise<Collection<T>> {
+  const { prefix, keyOf, nameOf } = namedKeys(family)
   const documents = new Map<string, T>()
   const listeners: ChangeListener<T>[] = []
   for await (const [path, value] of store.range(prefix)) show(path, value)
@@ -60,7 +61,7 @@ export async function createCollection<T>(
     unchanged(key) {
       const document = documents.get(key)
       const when = document === undefined ? 'absent' : { value: JSON.stringify(document) }
-      return { check: pathOf(key), when }
+      return { check: keyOf(key), when }
     },
     onChanged: (listener) => void listeners.push(listener),
   }
@@ -77,16 +78,12 @@ export async function createCollection<T>(
   }
 
   function changeOf(key: string, document: T | undefined): Change {
-    if (document === undefined) return { del: pathOf(key) }
-    return { put: pathOf(key), value: JSON.stringify(document) }
-  }
-
-  function pathOf(key: string): string {
-    return prefix + encodeURIComponent(key)
+    if (document === undefined) return { del: keyOf(key) }
+    return { put: keyOf(key), value: JSON.stringify(document) }
   }
 
   function show(path: string, value: Buffer | undefined): void {
-    const key = decodeURIComponent(path.slice(prefix.length))
+    const key = nameOf(path)
     const before = documents.get(key)
     const after: T | undefined = value && JSON.parse(value.toString())
     if (after === undefined) documents.delete(key)

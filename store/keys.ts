@@ -706,3 +706,12 @@ function keyFormOf(path: string): KeyForm {
   const expected = parts.map((part) => part.expected).join(' and ')
   return { form, expected, ...(rest.includes('{') && { isEncoded: true }) }
 }
+
+/** The keys of records that have one name each. */
+export function namedKeys({ prefix }: Pick<Family, 'prefix'>) {
+  return {
+    prefix,
+    keyOf: (name: string): string => prefix + encodeURIComponent(name),
+    nameOf: (key: string): string => decodeURIComponent(key.slice(prefix.length)),
+  }
+}

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Check, checkOf, type ErrorItem } from '../event/error.ts'
-import { storeKeys } from '../store/keys.ts'
+import { namedKeys, storeKeys } from '../store/keys.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { afterTelling, dueOf, type Noticed, type Refused, toldTo } from './notices.ts'
@@ -16,7 +16,7 @@ const againMs = 15 * 60_000
 /** What is wrong then is not the institution's to mend. */
 const checksOfHub: ReadonlySet<Check | undefined> = new Set(['feed', 'storing', 'topic of the livestream'])
 
-const { prefix } = storeKeys.institutionTold
+const { keyOf } = namedKeys(storeKeys.institutionTold)
 
 /** Where to mail. `condition` holds in the store while mails may go there. */
 interface Recipient {
@@ -109,7 +109,7 @@ export function createNotifier(parts: {
   }
 
   async function tell(institutionId: string, now: Noticed): Promise<void> {
-    const key = prefix + encodeURIComponent(institutionId)
+    const key = keyOf(institutionId)
     const value = await store.get(key)
     const found = recipient(institutionId)
     if (!found) return

@@ -1,4 +1,4 @@
-import { storeKeys } from '../store/keys.ts'
+import { namedKeys, storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import { gapsAsText, readGaps } from './gaps.ts'
@@ -13,7 +13,7 @@ const writeMs = 3600_000
 /** Records in one commit. */
 const perCommit = 200
 
-const { prefix } = storeKeys.heard
+const { prefix, keyOf, nameOf } = namedKeys(storeKeys.heard)
 
 /** A stored record of a livestream. */
 interface StoredHeard {
@@ -47,8 +47,8 @@ export async function openSilences(parts: {
   for await (const [key, value] of store.range(prefix)) {
     const { institutionId, gaps, hour, since, at }: StoredHeard = JSON.parse(value.toString())
     const read = readGaps(gaps, hour)
-    written.set(idIn(key), at)
-    if (read) silence.restore(idIn(key), { institutionId, gaps: read, since, at }, lookedAt)
+    written.set(nameOf(key), at)
+    if (read) silence.restore(nameOf(key), { institutionId, gaps: read, since, at }, lookedAt)
   }
 
   return {
@@ -146,13 +146,9 @@ export async function openSilences(parts: {
 }
 
 function changeOf(livestreamId: string, heard: Heard | undefined): Change {
-  const key = prefix + encodeURIComponent(livestreamId)
+  const key = keyOf(livestreamId)
   if (!heard) return { del: key }
   const { institutionId, gaps, since, at } = heard
   const record: StoredHeard = { institutionId, gaps: gapsAsText(gaps), hour: gaps.hour, since, at }
   return { put: key, value: JSON.stringify(record) }
-}
-
-function idIn(key: string): string {
-  return decodeURIComponent(key.slice(prefix.length))
 }

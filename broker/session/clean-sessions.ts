@@ -1,4 +1,4 @@
-import { storeKeys } from '../../store/keys.ts'
+import { namedKeys, storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { eachOf } from './each-of.ts'
@@ -14,7 +14,7 @@ export interface CleanSession {
   version: number
 }
 
-const { prefix } = storeKeys.cleanSession
+const { prefix, keyOf } = namedKeys(storeKeys.cleanSession)
 /** On this channel, a node tells that it has replaced the clean session of a client on another node. */
 const replacedChannel = 'clean session replaced'
 
@@ -93,8 +93,4 @@ export function isOfCleanSession(error: unknown, clientId: string): boolean {
 
 function readRecord(value: Buffer): CleanSession {
   return JSON.parse(value.toString())
-}
-
-function keyOf(clientId: string): string {
-  return prefix + encodeURIComponent(clientId)
 }

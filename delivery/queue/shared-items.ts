@@ -4,9 +4,8 @@ import {
   decodeSet,
   decodeShared,
   placeChange,
-  placePrefix,
+  placeKeys,
   placeRemoval,
-  queueOfPlace,
   readShared,
   setIdOf,
   setPrefix,
@@ -137,8 +136,8 @@ export function createSharedItems(parts: {
         const isLoaded = item.position <= loadedUpTo || byPosition.has(item.position)
         if (!isLoaded) heard.appended(item, note(item, set))
       })
-      store.onOthers(placePrefix, (key, value) => {
-        const queue = queueOfPlace(key)
+      store.onOthers(placeKeys.prefix, (key, value) => {
+        const queue = placeKeys.nameOf(key)
         if (!value) return void places.delete(queue)
         places.set(queue, Number(value))
         heard.passed(queue, Number(value))

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { digitsOf } from '../../store/commit.ts'
-import { storeKeys } from '../../store/keys.ts'
+import { namedKeys, storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { StoredItem, WorkItem } from './work-item.ts'
 import { storedOf } from './work-records.ts'
@@ -10,7 +10,7 @@ import { storedOf } from './work-records.ts'
 export const sharedPrefix = storeKeys.workShared.prefix
 export const setPrefix = storeKeys.workSet.prefix
 export const usedPrefix = storeKeys.workSetUsed.prefix
-export const placePrefix = storeKeys.workPlace.prefix
+export const placeKeys = namedKeys(storeKeys.workPlace)
 
 /** The id of a set of queues: the same for the same queues, on every node. `queues`: sorted. */
 export function setIdOf(queues: readonly string[]): string {
@@ -55,7 +55,7 @@ export function setRemoval(id: string, used: number): Change[] {
 /** The change that raises the place of a queue. It fails if another node has changed the place meanwhile. */
 export function placeChange(queue: string, before: number, place: number): Change {
   return {
-    put: keyOfPlace(queue),
+    put: placeKeys.keyOf(queue),
     value: digitsOf(place),
     when: before === 0 ? 'absent' : { value: digitsOf(before) },
     onlyOthers: true,
@@ -63,7 +63,7 @@ export function placeChange(queue: string, before: number, place: number): Chang
 }
 
 export function placeRemoval(queue: string, place: number): Change {
-  return { del: keyOfPlace(queue), when: { value: digitsOf(place) } }
+  return { del: placeKeys.keyOf(queue), when: { value: digitsOf(place) } }
 }
 
 export function decodeShared(key: string, value: Buffer): { item: WorkItem; set: string } {
@@ -83,7 +83,8 @@ export async function readShared(store: Store) {
   // The order matters: what is read later may be later by some commits of other nodes. A place that is too low is raised
   // by the change that is heard soon.
   const places = new Map<string, number>()
-  for await (const [key, value] of store.range(placePrefix)) places.set(queueOfPlace(key), Number(value))
+  for await (const [key, value] of store.range(placeKeys.prefix))
+    places.set(placeKeys.nameOf(key), Number(value))
   const items: { item: WorkItem; set: string }[] = []
   for await (const [key, value] of store.range(sharedPrefix)) items.push(decodeShared(key, value))
   const sets = new Map<string, readonly string[]>()
@@ -93,12 +94,4 @@ export async function readShared(store: Store) {
   for await (const [key, value] of store.range(usedPrefix))
     used.set(key.slice(usedPrefix.length), Number(value))
   return { places, items, sets, used }
-}
-
-function keyOfPlace(queue: string): string {
-  return placePrefix + encodeURIComponent(queue)
-}
-
-export function queueOfPlace(key: string): string {
-  return decodeURIComponent(key.slice(placePrefix.length))
 }

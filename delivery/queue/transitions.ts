@@ -3,7 +3,7 @@ import { currentOf, itemsIn, type Queue, sequencesOf, sharedUpTo } from './queue
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { SharedItems } from './shared-items.ts'
-import { placePrefix } from './shared-records.ts'
+import { placeKeys } from './shared-records.ts'
 import type { WorkItem } from './work-item.ts'
 import { itemChange, removal, type StillThere, stillThere, workPrefix } from './work-records.ts'
 
@@ -104,7 +104,7 @@ export async function untilUnchanged<Result>(
 
 /** Whether a commit failed because another node had raised the place of the queue. */
 export function isOvertaken(error: unknown): boolean {
-  return error instanceof ConditionFailed && error.key.startsWith(placePrefix)
+  return error instanceof ConditionFailed && error.key.startsWith(placeKeys.prefix)
 }
 
 function currentOfEach(queue: Queue, items: readonly WorkItem[]): WorkItem[] {

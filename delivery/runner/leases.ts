@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto'
-import { storeKeys } from '../../store/keys.ts'
+import { namedKeys, storeKeys } from '../../store/keys.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type StateChange, type Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 
-const { prefix } = storeKeys.workLease
+const { prefix, keyOf, nameOf } = namedKeys(storeKeys.workLease)
 
 /** Nodes tell each other on this channel which queues they can work off. */
 const ableChannel = 'queue-able'
@@ -37,12 +37,12 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     for (const listener of listeners) listener(queue)
   }
   if (nodes.isShared) {
-    for await (const [key, value] of store.range(prefix)) holders.set(queueOf(key), value.toString())
+    for await (const [key, value] of store.range(prefix)) holders.set(nameOf(key), value.toString())
   }
   store.onOthers(prefix, (key, holder) => {
-    if (holder) return void holders.set(queueOf(key), holder.toString())
-    holders.delete(queueOf(key))
-    freed(queueOf(key))
+    if (holder) return void holders.set(nameOf(key), holder.toString())
+    holders.delete(nameOf(key))
+    freed(nameOf(key))
   })
   store.onTold(ableChannel, (value) => {
     const { queue, node, isAble }: Ability = JSON.parse(value.toString())
@@ -96,8 +96,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
         if (nodes.isLiving(holder) || !isUnused(queue)) continue
         await changes.hold(queue, async () => {
           if (holders.get(queue) !== holder) return
-          if (await tryCommit(queue, { del: keyOfQueue(queue), when: { value: holder } }))
-            holders.delete(queue)
+          if (await tryCommit(queue, { del: keyOf(queue), when: { value: holder } })) holders.delete(queue)
         })
         freed(queue)
       }
@@ -162,7 +161,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (holder === nodes.self) return true
     if (isHeldElsewhere(holder)) return false
     const when = holder === undefined ? 'absent' : { value: holder }
-    const isTaken = await tryCommit(queue, { put: keyOfQueue(queue), value: nodes.self, when })
+    const isTaken = await tryCommit(queue, { put: keyOf(queue), value: nodes.self, when })
     if (isTaken) holders.set(queue, nodes.self)
     return isTaken
   }
@@ -172,11 +171,11 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (holders.get(queue) !== nodes.self) return
     // Another node may take it before this one hears the answer.
     holders.delete(queue)
-    await tryCommit(queue, { del: keyOfQueue(queue), when: { value: nodes.self } })
+    await tryCommit(queue, { del: keyOf(queue), when: { value: nodes.self } })
   }
 
   async function refresh(queue: string): Promise<void> {
-    const holder = await store.get(keyOfQueue(queue))
+    const holder = await store.get(keyOf(queue))
     if (holder) holders.set(queue, holder.toString())
     else holders.delete(queue)
     unanswered.delete(queue)
@@ -211,12 +210,4 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
 
 function weight(node: string, queue: string): string {
   return createHash('sha1').update(`${node} ${queue}`).digest('hex')
-}
-
-function keyOfQueue(queue: string): string {
-  return prefix + encodeURIComponent(queue)
-}
-
-function queueOf(key: string): string {
-  return decodeURIComponent(key.slice(prefix.length))
 }

@@ -1,4 +1,4 @@
-import { storeKeys } from '../../store/keys.ts'
+import { namedKeys, storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { AttemptOutcome } from '../target.ts'
 import type { PushSubscription } from './subscription.ts'
@@ -118,7 +118,7 @@ export async function createStandings(parts: {
   }
 }
 
-const { prefix } = storeKeys.pushStanding
+const { prefix, keyOf, nameOf } = namedKeys(storeKeys.pushStanding)
 
 function goneBy(before: StoredStanding['gone'], now: number): NonNullable<StoredStanding['gone']> {
   if (!before) return { at: now, ms: 0 }
@@ -140,12 +140,4 @@ function isActive({ state, gone }: StoredStanding): boolean {
 
 function toIso(time: number): string {
   return new Date(time).toISOString()
-}
-
-function keyOf(name: string): string {
-  return prefix + encodeURIComponent(name)
-}
-
-function nameOf(key: string): string {
-  return decodeURIComponent(key.slice(prefix.length))
 }
