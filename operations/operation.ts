@@ -83,25 +83,21 @@ export const changes = rowOf<NodeParts, 'change', [change: ChangeRequest]>('chan
 /** A command that removes something for good: programs ask for confirmation. */
 export const loses = rowOf<NodeParts, 'loss', [change: ChangeRequest]>('loss')
 
-/** Makes the function that makes rows. `Node`: what their commands ask and change. */
-export function rowOf<Node, Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {
+/** Makes the function that makes rows. `Node`: what their commands ask and change. `More`: what else a row says. */
+export function rowOf<Node, Effect extends Operation['effect'], Rest extends unknown[], More = unknown>(
+  effect: Effect,
+) {
   return <R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
     summary: string,
-    row: OperationRow<Node, P, R, S, More>,
+    row: OperationRow<Node, P, R, S, Rest> & More,
   ) => {
-    const { args = {} as P, example = {}, singleAnswerArgs, isAboutThisNode = false } = row
-    const { run, result, check, hubctl, console } = row
+    const { args = {} as P, example = {}, isAboutThisNode = false, ...others } = row
     return {
+      ...others,
       effect,
-      run,
       summary,
-      result,
-      singleAnswerArgs,
       isAboutThisNode,
-      check,
-      hubctl,
-      console,
-      resultExample: exampleOf(result) as Of<R>,
+      resultExample: exampleOf(row.result) as Of<R>,
       args: Type.Object(args, { additionalProperties: false, examples: [example] }),
     }
   }

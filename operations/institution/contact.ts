@@ -10,51 +10,45 @@ const removeOfOperators = institutionOperations['institutions.remove-contact']
 const { email: address, state, setAt } = contact.properties
 
 export const ownContact = {
-  'contact.show': {
+  'contact.show': shows('the address to which the institution is mailed about silence, loops and refusals', {
     permission: 'publish',
     at: 'GET /institution/contact',
-    ...shows('the address to which the institution is mailed about silence, loops and refusals', {
-      console: {
-        view: 'own-contact',
-        title: 'Contact',
-        columns: [['E-mail', 'email'], 'state', ['Set', 'setAt']],
-      },
-      result: Type.Object(
-        { email: orNull(address), state: orNull(state), setAt: orNull(setAt) },
-        { description: 'null: the institution has no contact' },
-      ),
-      run: ({ contact }) => contact.get() ?? { email: null, state: null, setAt: null },
-    }),
-  },
-  'contact.set': {
+    console: {
+      view: 'own-contact',
+      title: 'Contact',
+      columns: [['E-mail', 'email'], 'state', ['Set', 'setAt']],
+    },
+    result: Type.Object(
+      { email: orNull(address), state: orNull(state), setAt: orNull(setAt) },
+      { description: 'null: the institution has no contact' },
+    ),
+    run: ({ contact }) => contact.get() ?? { email: null, state: null, setAt: null },
+  }),
+  'contact.set': alters('set that address, in place of a former one; it is confirmed by a link', {
     permission: 'publish',
     at: 'POST /institution/contact',
-    ...alters('set that address, in place of a former one; it is confirmed by a link', {
-      args: { email },
-      example: { email: anEmail },
-      console: {
-        ...ofOperators.console,
-        view: 'own-contact',
-        title: 'Set a contact',
-        notice: ['It takes the place of a former contact at once, which gets no more mails.'],
-      },
-      result: ofOperators.result,
-      run: ({ contact }, { email }, change) => contact.set(email, change),
-    }),
-  },
-  'contact.remove': {
+    args: { email },
+    example: { email: anEmail },
+    console: {
+      ...ofOperators.console,
+      view: 'own-contact',
+      title: 'Set a contact',
+      notice: ['It takes the place of a former contact at once, which gets no more mails.'],
+    },
+    result: ofOperators.result,
+    run: ({ contact }, { email }, change) => contact.set(email, change),
+  }),
+  'contact.remove': ends('mail nothing more to that address, and forget it', {
     permission: 'publish',
     at: 'POST /institution/contact/remove',
-    ...ends('mail nothing more to that address, and forget it', {
-      console: {
-        view: 'own-contact',
-        title: 'Remove',
-        of: 'institution.contact.show',
-        where: { state: contactStates },
-        loss: ['{email} gets no more mails, and is forgotten.'],
-      },
-      result: removeOfOperators.result,
-      run: ({ contact }, _none, change) => contact.remove(change),
-    }),
-  },
+    console: {
+      view: 'own-contact',
+      title: 'Remove',
+      of: 'institution.contact.show',
+      where: { state: contactStates },
+      loss: ['{email} gets no more mails, and is forgotten.'],
+    },
+    result: removeOfOperators.result,
+    run: ({ contact }, _none, change) => contact.remove(change),
+  }),
 } satisfies Record<string, OwnOperation>

@@ -24,10 +24,11 @@ const unusedDays = 30
 const dayMs = 24 * 3600 * 1000
 
 export const ownCredentials = {
-  'credentials.list': {
-    permission: 'publish',
-    at: 'GET /institution/credentials',
-    ...shows('the credentials that publish for the institution, when each was used, and which may go', {
+  'credentials.list': shows(
+    'the credentials that publish for the institution, when each was used, and which may go',
+    {
+      permission: 'publish',
+      at: 'GET /institution/credentials',
       console: {
         view: 'own-credentials',
         title: 'Credentials',
@@ -58,12 +59,13 @@ export const ownCredentials = {
           ...judged(one, connected.get(one.username) ?? 0, list, Date.now()),
         }))
       },
-    }),
-  },
-  'credentials.revoke': {
-    permission: 'publish',
-    at: 'POST /institution/credentials/{username}/revoke',
-    ...ends('end a credential that publishes for the institution alone, and disconnect who uses it', {
+    },
+  ),
+  'credentials.revoke': ends(
+    'end a credential that publishes for the institution alone, and disconnect who uses it',
+    {
+      permission: 'publish',
+      at: 'POST /institution/credentials/{username}/revoke',
       args: { username },
       example: { username: aUsername },
       console: {
@@ -82,8 +84,8 @@ export const ownCredentials = {
         await own.credentials.revoke(args.username, change)
         return { username: args.username, revoked: true }
       },
-    }),
-  },
+    },
+  ),
 } satisfies Record<string, OwnOperation>
 
 type OwnCredential = ReturnType<Own['credentials']['list']>[number]

@@ -51,73 +51,69 @@ const columns = [
 ] as const
 
 export const ownLivestreams = {
-  'livestreams.list': {
+  'livestreams.list': shows('the livestreams of the institution, those that need a look first', {
     permission: 'publish',
     at: 'GET /institution/livestreams',
-    ...shows('the livestreams of the institution, those that need a look first', {
-      args: {
-        limit: Type.Optional(
-          Type.Integer({ minimum: 1, maximum: 5_000, description: 'a whole number from 1 to 5000' }),
-        ),
-      },
-      example: { limit: 100 },
-      console: {
-        view: 'own-livestreams',
-        title: 'Livestreams',
-        columns,
-        everySeconds: 10,
-        empty: 'The feed lists no livestream of your institution.',
-      },
-      result: Type.Array(livestream),
-      async run(own, { limit = 1_000 }) {
-        const shown = await shownOf(own, await own.livestreams.all())
-        return shown.sort(byUrgency).slice(0, limit)
-      },
-    }),
-  },
-  'livestreams.show': {
+    args: {
+      limit: Type.Optional(
+        Type.Integer({ minimum: 1, maximum: 5_000, description: 'a whole number from 1 to 5000' }),
+      ),
+    },
+    example: { limit: 100 },
+    console: {
+      view: 'own-livestreams',
+      title: 'Livestreams',
+      columns,
+      everySeconds: 10,
+      empty: 'The feed lists no livestream of your institution.',
+    },
+    result: Type.Array(livestream),
+    async run(own, { limit = 1_000 }) {
+      const shown = await shownOf(own, await own.livestreams.all())
+      return shown.sort(byUrgency).slice(0, limit)
+    },
+  }),
+  'livestreams.show': shows('one livestream, with the topics and ids to configure', {
     permission: 'publish',
     at: 'GET /institution/livestreams/{livestreamId}',
-    ...shows('one livestream, with the topics and ids to configure', {
-      args: { livestreamId: text('the id of a livestream') },
-      example: { livestreamId: anId },
-      console: {
-        view: 'own-livestreams',
-        title: 'Livestream',
-        of: 'institution.livestreams.list',
-        by: 'livestreamId',
-        everySeconds: 10,
-        heading: 'title',
-        columns: [
-          'state',
-          ['Plays', 'playing.title', '{playing.artist}'],
-          ['Plays since', 'playing.start'],
-          ['Should have ended', 'staleSince'],
-          ['Next', 'next.title', '{next.artist}'],
-          ['Last event', 'lastEventAt'],
-          'silentSince',
-          ['In a loop since', 'loopSince'],
-          ['Subscribers', 'subscribers'],
-          ['Subscribers of all livestreams', 'subscribersOfAll'],
-          ['In the feed', 'isListed'],
-        ],
-        copy: {
-          livestreamId: 'Livestream id',
-          externalId: 'External id',
-          publisherId: 'Publisher id',
-          publishTo: 'Topic to publish to',
-          reportsOn: 'Topic of reports',
-          readOn: 'Topic filter to subscribe to',
-        },
+    args: { livestreamId: text('the id of a livestream') },
+    example: { livestreamId: anId },
+    console: {
+      view: 'own-livestreams',
+      title: 'Livestream',
+      of: 'institution.livestreams.list',
+      by: 'livestreamId',
+      everySeconds: 10,
+      heading: 'title',
+      columns: [
+        'state',
+        ['Plays', 'playing.title', '{playing.artist}'],
+        ['Plays since', 'playing.start'],
+        ['Should have ended', 'staleSince'],
+        ['Next', 'next.title', '{next.artist}'],
+        ['Last event', 'lastEventAt'],
+        'silentSince',
+        ['In a loop since', 'loopSince'],
+        ['Subscribers', 'subscribers'],
+        ['Subscribers of all livestreams', 'subscribersOfAll'],
+        ['In the feed', 'isListed'],
+      ],
+      copy: {
+        livestreamId: 'Livestream id',
+        externalId: 'External id',
+        publisherId: 'Publisher id',
+        publishTo: 'Topic to publish to',
+        reportsOn: 'Topic of reports',
+        readOn: 'Topic filter to subscribe to',
       },
-      result: livestream,
-      async run(own, { livestreamId: id }) {
-        const [shown] = await shownOf(own, [own.livestreams.named(id)])
-        if (!shown) throw new Error('a livestream was found and not shown')
-        return shown
-      },
-    }),
-  },
+    },
+    result: livestream,
+    async run(own, { livestreamId: id }) {
+      const [shown] = await shownOf(own, [own.livestreams.named(id)])
+      if (!shown) throw new Error('a livestream was found and not shown')
+      return shown
+    },
+  }),
 } satisfies Record<string, OwnOperation>
 
 async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise<ShownLivestream[]> {

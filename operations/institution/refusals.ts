@@ -46,41 +46,38 @@ const ofList = {
 }
 
 export const ownRefusals = {
-  'refusals.list': {
+  'refusals.list': shows('what was refused or warned of within a week, newest first, and what mends it', {
     permission: 'publish',
     at: 'GET /institution/refusals',
-    ...shows('what was refused or warned of within a week, newest first, and what mends it', {
-      args: { only: Type.Optional(oneOf('refused', 'warned')), ...ofList },
-      example: { only: 'refused', limit: 20 },
-      console: { view: 'own-refusals', title: 'Refusals' },
-      result: eventsOfWeek,
-      run: (own, { only, ...asked }) =>
-        listed(
-          own,
-          asked,
-          (row) =>
-            !row.dryRun &&
-            ((only !== 'warned' && row.errors.length > 0) ||
-              (only !== 'refused' && row.warnings !== undefined)),
-        ),
-    }),
-  },
-  'events.list': {
+    args: { only: Type.Optional(oneOf('refused', 'warned')), ...ofList },
+    example: { only: 'refused', limit: 20 },
+    console: { view: 'own-refusals', title: 'Refusals' },
+    result: eventsOfWeek,
+    run: (own, { only, ...asked }) =>
+      listed(
+        own,
+        asked,
+        (row) =>
+          !row.dryRun &&
+          ((only !== 'warned' && row.errors.length > 0) ||
+            (only !== 'refused' && row.warnings !== undefined)),
+      ),
+  }),
+  'events.list': shows('the events of a week, whatever became of them, newest first', {
     permission: 'publish',
     at: 'GET /institution/events',
-    ...shows('the events of a week, whatever became of them, newest first', {
-      args: { item: Type.Optional(text('a playlistItemId')), ...ofList },
-      example: { item: 'kw1-0042', limit: 20 },
-      console: { view: 'own-events', title: 'Events' },
-      result: eventsOfWeek,
-      run: (own, { item, ...asked }) =>
-        listed(own, asked, (row) => item === undefined || row.playlistItemId === item),
-    }),
-  },
-  'events.show': {
-    permission: 'publish',
-    at: 'GET /institution/events/{id}',
-    ...shows('what the hub made of one event: by its id, or, where it was refused, by its position', {
+    args: { item: Type.Optional(text('a playlistItemId')), ...ofList },
+    example: { item: 'kw1-0042', limit: 20 },
+    console: { view: 'own-events', title: 'Events' },
+    result: eventsOfWeek,
+    run: (own, { item, ...asked }) =>
+      listed(own, asked, (row) => item === undefined || row.playlistItemId === item),
+  }),
+  'events.show': shows(
+    'what the hub made of one event: by its id, or, where it was refused, by its position',
+    {
+      permission: 'publish',
+      at: 'GET /institution/events/{id}',
       args: { id: text('the id or the position of an event') },
       example: { id: '505315548641748030472978432' },
       result: ownEvent,
@@ -88,25 +85,23 @@ export const ownRefusals = {
         const event = await own.events.show(id)
         return withRemedies(event)
       },
-    }),
-  },
-  check: {
+    },
+  ),
+  check: shows('dry run: what would become of an event that is published over MQTT, and what mends it', {
     permission: 'publish',
     at: 'POST /institution/check',
-    ...shows('dry run: what would become of an event that is published over MQTT, and what mends it', {
-      args: {
-        event: Type.String({ maxLength: 1_000_000, description: 'an event as text, as it would be sent' }),
-        class: Type.Optional(oneOf(...eventClasses)),
-      },
-      example: { event: '{"event":"de.org.hub.v1.radio.track.playing"}' },
-      console: { view: 'own-check', title: 'Dry run' },
-      result: Type.Object({ ...checked.properties, ...mended }),
-      async run(own, { event, class: topicClass }) {
-        const report = await own.events.check(Buffer.from(event), topicClass)
-        return { ...report, ...withRemedies({ errors: report.errors, warnings: report.warnings }) }
-      },
-    }),
-  },
+    args: {
+      event: Type.String({ maxLength: 1_000_000, description: 'an event as text, as it would be sent' }),
+      class: Type.Optional(oneOf(...eventClasses)),
+    },
+    example: { event: '{"event":"de.org.hub.v1.radio.track.playing"}' },
+    console: { view: 'own-check', title: 'Dry run' },
+    result: Type.Object({ ...checked.properties, ...mended }),
+    async run(own, { event, class: topicClass }) {
+      const report = await own.events.check(Buffer.from(event), topicClass)
+      return { ...report, ...withRemedies({ errors: report.errors, warnings: report.warnings }) }
+    },
+  }),
 } satisfies Record<string, OwnOperation>
 
 /** The events of a week that are asked for and meant, with what mends them. */

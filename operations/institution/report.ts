@@ -63,21 +63,19 @@ export type WeeklyReport = Of<typeof report>
 type WeekSums = Pick<WeeklyReport, keyof typeof sums>
 
 export const ownReport = {
-  'report.show': {
-    permission: 'publish',
-    at: 'GET /institution/report',
-    ...shows(
-      'what became of the events of a week: how many were refused and why, were late, or lacked something',
-      {
-        args: { week },
-        example: { week: '2026-W48' },
-        console: { view: 'own-report', title: 'Weekly report' },
-        result: report,
-        check: ({ week }) => whyNoWeek(week),
-        run: (own, { week }) => reportOf(own, week),
-      },
-    ),
-  },
+  'report.show': shows(
+    'what became of the events of a week: how many were refused and why, were late, or lacked something',
+    {
+      permission: 'publish',
+      at: 'GET /institution/report',
+      args: { week },
+      example: { week: '2026-W48' },
+      console: { view: 'own-report', title: 'Weekly report' },
+      result: report,
+      check: ({ week }) => whyNoWeek(week),
+      run: (own, { week }) => reportOf(own, week),
+    },
+  ),
 } satisfies Record<string, OwnOperation>
 
 /** What is wrong with the name of a week. Undefined: nothing. */

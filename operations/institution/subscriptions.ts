@@ -30,129 +30,120 @@ const placed = { view: 'own-subscriptions', of: 'institution.subscriptions.list'
 const named = { args: { name: subscription }, example: { name: aQueue } }
 
 export const ownSubscriptions = {
-  'subscriptions.list': {
+  'subscriptions.list': shows('the webhooks of the institution, and how it goes with them', {
     permission: 'subscribe',
     at: 'GET /institution/subscriptions',
-    ...shows('the webhooks of the institution, and how it goes with them', {
-      console: {
-        view: 'own-subscriptions',
-        title: 'Webhooks',
-        empty: 'Your institution has no webhook.',
-        columns: [
-          ['Webhook', 'name', '{url}'],
-          ['Livestream', 'livestream.title'],
-          ['State', 'state', '{lastReason}'],
-          ['Waiting', 'pending'],
-          ['Oldest', 'oldest'],
-          'deadLetters',
-        ],
-      },
-      result: Type.Array(Type.Object(listed)),
-      run: async (own) => (await own.subscriptions.list()).map(({ institutionId: _own, ...one }) => one),
-    }),
-  },
-  'subscriptions.show': {
+    console: {
+      view: 'own-subscriptions',
+      title: 'Webhooks',
+      empty: 'Your institution has no webhook.',
+      columns: [
+        ['Webhook', 'name', '{url}'],
+        ['Livestream', 'livestream.title'],
+        ['State', 'state', '{lastReason}'],
+        ['Waiting', 'pending'],
+        ['Oldest', 'oldest'],
+        'deadLetters',
+      ],
+    },
+    result: Type.Array(Type.Object(listed)),
+    run: async (own) => (await own.subscriptions.list()).map(({ institutionId: _own, ...one }) => one),
+  }),
+  'subscriptions.show': shows('one of them, with its last deliveries and what was given up', {
     permission: 'subscribe',
     at: 'GET /institution/subscriptions/{name}',
-    ...shows('one of them, with its last deliveries and what was given up', {
+    ...named,
+    console: {
+      ...placed,
+      title: 'Webhook',
+      heading: 'url',
+      columns: [
+        'state',
+        ['In this state since', 'since'],
+        ['Livestream', 'livestream.title'],
+        ['Other livestreams', 'livestreams'],
+        'kinds',
+        'types',
+        ['Waiting', 'pending'],
+        'oldest',
+        'nextTry',
+        ['Failures in a row', 'failures'],
+        'lastReason',
+        'deadLetters',
+        ['Passed over', 'stale'],
+        ['Paused', 'paused.at', 'by {paused.by}'],
+        ['Disabled', 'disabled.at', '{disabled.reason}'],
+        'contact',
+        'serviceAccount',
+        ['Signed with a secret', 'signed'],
+        ['Worth delivering', 'maxAge'],
+        ['Order', 'ordering'],
+        ['Made', 'createdAt'],
+        ['Name', 'name'],
+        ['Last deliveries', 'attempts'],
+        ['Given up', 'letters'],
+      ],
+    },
+    result: ownSubscription,
+    async run(own, { name }) {
+      const { institutionId: _own, letters, ...shown } = await own.subscriptions.show(name)
+      return {
+        ...shown,
+        letters: letters.slice(0, maxLetters).map(({ messageId, givenUpAt, tries, reason }) => {
+          return { messageId, givenUpAt, tries, reason }
+        }),
+      }
+    },
+  }),
+  'subscriptions.test': alters(
+    'send a marked test message to a webhook now; if it is acknowledged, a disabled one is enabled',
+    {
+      permission: 'subscribe',
+      at: 'POST /institution/subscriptions/{name}/test',
       ...named,
       console: {
         ...placed,
-        title: 'Webhook',
-        heading: 'url',
-        columns: [
-          'state',
-          ['In this state since', 'since'],
-          ['Livestream', 'livestream.title'],
-          ['Other livestreams', 'livestreams'],
-          'kinds',
-          'types',
-          ['Waiting', 'pending'],
-          'oldest',
-          'nextTry',
-          ['Failures in a row', 'failures'],
-          'lastReason',
-          'deadLetters',
-          ['Passed over', 'stale'],
-          ['Paused', 'paused.at', 'by {paused.by}'],
-          ['Disabled', 'disabled.at', '{disabled.reason}'],
-          'contact',
-          'serviceAccount',
-          ['Signed with a secret', 'signed'],
-          ['Worth delivering', 'maxAge'],
-          ['Order', 'ordering'],
-          ['Made', 'createdAt'],
-          ['Name', 'name'],
-          ['Last deliveries', 'attempts'],
-          ['Given up', 'letters'],
-        ],
-      },
-      result: ownSubscription,
-      async run(own, { name }) {
-        const { institutionId: _own, letters, ...shown } = await own.subscriptions.show(name)
-        return {
-          ...shown,
-          letters: letters.slice(0, maxLetters).map(({ messageId, givenUpAt, tries, reason }) => {
-            return { messageId, givenUpAt, tries, reason }
-          }),
-        }
-      },
-    }),
-  },
-  'subscriptions.test': {
-    permission: 'subscribe',
-    at: 'POST /institution/subscriptions/{name}/test',
-    ...alters(
-      'send a marked test message to a webhook now; if it is acknowledged, a disabled one is enabled',
-      {
-        ...named,
-        console: {
-          ...placed,
-          title: 'Test',
-          patienceSeconds: 30,
-          answer: {
-            title: 'The test message',
-            columns: [
-              'delivered',
-              ['Answer', 'delivery.status'],
-              ['Why', 'delivery.reason'],
-              ['Took', 'delivery.duration'],
-            ],
-          },
+        title: 'Test',
+        patienceSeconds: 30,
+        answer: {
+          title: 'The test message',
+          columns: [
+            'delivered',
+            ['Answer', 'delivery.status'],
+            ['Why', 'delivery.reason'],
+            ['Took', 'delivery.duration'],
+          ],
         },
-        result: subscriptionOperations['subscriptions.test'].result,
-        run: (own, { name }, change) => own.subscriptions.test(name, change),
       },
-    ),
-  },
-  'subscriptions.pause': {
+      result: subscriptionOperations['subscriptions.test'].result,
+      run: (own, { name }, change) => own.subscriptions.test(name, change),
+    },
+  ),
+  'subscriptions.pause': alters('send nothing to a webhook until it is resumed; its events are collected', {
     permission: 'subscribe',
     at: 'POST /institution/subscriptions/{name}/pause',
-    ...alters('send nothing to a webhook until it is resumed; its events are collected', {
-      ...named,
-      console: {
-        ...placed,
-        title: 'Pause',
-        where: { state: subscriptionStates.filter((state) => state !== 'paused') },
-      },
-      result: subscriptionOperations['subscriptions.pause'].result,
-      run: (own, { name }, change) => own.subscriptions.pause(name, change),
-    }),
-  },
-  'subscriptions.resume': {
+    ...named,
+    console: {
+      ...placed,
+      title: 'Pause',
+      where: { state: subscriptionStates.filter((state) => state !== 'paused') },
+    },
+    result: subscriptionOperations['subscriptions.pause'].result,
+    run: (own, { name }, change) => own.subscriptions.pause(name, change),
+  }),
+  'subscriptions.resume': alters('end a pause, and send what was collected, in its order', {
     permission: 'subscribe',
     at: 'POST /institution/subscriptions/{name}/resume',
-    ...alters('end a pause, and send what was collected, in its order', {
-      ...named,
-      console: { ...placed, title: 'Resume', where: { state: ['paused'] } },
-      result: subscriptionOperations['subscriptions.resume'].result,
-      run: (own, { name }, change) => own.subscriptions.resume(name, change),
-    }),
-  },
-  'subscriptions.replay': {
-    permission: 'subscribe',
-    at: 'POST /institution/subscriptions/{name}/replay',
-    ...alters('send once more what was given up, all or one message, or all events since a time', {
+    ...named,
+    console: { ...placed, title: 'Resume', where: { state: ['paused'] } },
+    result: subscriptionOperations['subscriptions.resume'].result,
+    run: (own, { name }, change) => own.subscriptions.resume(name, change),
+  }),
+  'subscriptions.replay': alters(
+    'send once more what was given up, all or one message, or all events since a time',
+    {
+      permission: 'subscribe',
+      at: 'POST /institution/subscriptions/{name}/replay',
       args: {
         name: subscription,
         messageId: Type.Optional(text('the id of a message that was given up')),
@@ -174,6 +165,6 @@ export const ownSubscriptions = {
           : undefined,
       result: Type.Object({ name: string, replayed: integer }),
       run: (own, { name, ...asked }, change) => own.subscriptions.replay(name, asked, change),
-    }),
-  },
+    },
+  ),
 } satisfies Record<string, OwnOperation>
