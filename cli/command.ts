@@ -49,6 +49,7 @@ export interface LocalHow {
   socketPath: string
   /** Whether the person named the socket, with --socket. */
   isSocketNamed: boolean
+  /** URL of the hub. Undefined: the command goes through the socket. */
   url: string | undefined
   caPath: string | undefined
   /** The name of the person for the audit log. */

@@ -23,6 +23,9 @@ export interface Target extends Worth {
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<AttemptOutcome>
 }
 
+/** The failures of one owner do not slow down others at the same endpoint. */
+export type OwnedEndpoint = Pick<Target, 'endpoint' | 'owner'>
+
 /** The hub sends nothing from this queue any more, and gives up its items. */
 interface Closed {
   /** Why the queue is closed. */

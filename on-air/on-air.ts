@@ -1,13 +1,8 @@
 import { radioTree } from '../acl/access.ts'
 import { readObject } from '../journal/history/event-row.ts'
 import type { History } from '../journal/history/history.ts'
-import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { RetainedMessages } from '../journal/retained.ts'
-import type { Returnable } from '../journal/returnable.ts'
-import type { SharedCounts } from '../listener/shared-counts.ts'
-import type { Log } from '../telemetry/log.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
 import { createLivestreams } from './livestreams.ts'
 import { createNow } from './now.ts'
 import { createParts, type Moment } from './parts.ts'
@@ -23,19 +18,13 @@ export type OnAir = ReturnType<typeof createOnAir>
 
 /** Reads what is on air: now, as a stream, and at a time (open.md §4). It keeps nothing of its readers. */
 export function createOnAir(
-  parts: Parameters<typeof createLivestreams>[0] & {
-    journal: Journal
-    retained: RetainedMessages
-    returnable: Returnable
-    history: Pick<History, 'messages' | 'positionAt'>
-    catchUp: () => Promise<void>
-    maxStreams: number
-    shared: SharedCounts
-    isCutOff: () => boolean
-    clock: () => number
-    log: Log
-    metrics: Metrics
-  },
+  parts: Parameters<typeof createLivestreams>[0] &
+    Parameters<typeof createParts>[0] &
+    Parameters<typeof createPositionBefore>[0] &
+    Omit<Parameters<typeof createStreams>[0], 'positionBefore' | 'parts' | 'state' | 'livestreams'> & {
+      retained: RetainedMessages
+      history: Pick<History, 'messages' | 'positionAt'>
+    },
 ) {
   const { journal, retained, history, clock } = parts
   const livestreams = createLivestreams(parts)

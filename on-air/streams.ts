@@ -103,20 +103,8 @@ export function createStreams(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { isCutOff } = parts
-  const {
-    journal,
-    returnable,
-    positionBefore,
-    state,
-    livestreams,
-    catchUp,
-    maxStreams,
-    shared,
-    clock,
-    log,
-    metrics,
-  } = parts
+  const { journal, returnable, positionBefore, state, livestreams } = parts
+  const { catchUp, maxStreams, shared, isCutOff, clock, log, metrics } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<DelayLine>>()
   /** Streams by their delay. */

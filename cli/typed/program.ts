@@ -1,6 +1,13 @@
 import { Command as Commander, Option } from 'commander'
 import { exportCommand } from '../backup/export.ts'
-import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
+import {
+  type Command,
+  type CommandOption,
+  type Input,
+  type LocalCommand,
+  type LocalHow,
+  usage,
+} from '../command.ts'
 import { commands } from '../commands.ts'
 import { defaultSocket } from '../connection.ts'
 import { logInCommands } from '../remote/log-in-commands.ts'
@@ -18,13 +25,7 @@ export const programOptions: readonly CommandOption[] = [
 ]
 
 /** The values of the program options: which hub to ask, and how. */
-export interface GlobalOptions {
-  socketPath: string
-  /** Whether the person named the socket, with --socket. */
-  isSocketNamed: boolean
-  /** URL of the hub. Undefined: the command goes through the socket. */
-  url: string | undefined
-  caPath: string | undefined
+export interface GlobalOptions extends Omit<LocalHow, 'who'> {
   watch: boolean
   yes: boolean
 }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
 import { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { startDeadline } from '../../store/deadline.ts'
@@ -8,7 +9,6 @@ import { nodeOptions } from '../node-options.ts'
 import { backOff } from '../runner/back-off.ts'
 import type { AttemptOutcome } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
-import { memoryOf } from './driver-memory.ts'
 import {
   channelFd,
   type FromDriver,
@@ -341,4 +341,10 @@ const program = fileURLToPath(
 function startVariables(): NodeJS.ProcessEnv {
   const isRead = /^(NODE_(?!CHANNEL|UNIQUE_ID).*|SSL_CERT_(FILE|DIR)|TZ|https?_proxy|no_proxy)$/i
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isRead.test(name)))
+}
+
+/** Memory of a process, megabytes. 0: the process has ended, or the system does not say (it is no Linux). */
+async function memoryOf(pid: number | undefined): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) / 1024
 }

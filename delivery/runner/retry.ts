@@ -1,5 +1,5 @@
 import type { Change, Store } from '../../store/store.ts'
-import type { Recovered } from './runner.ts'
+import type { OwnedEndpoint } from '../target.ts'
 
 const channel = 'work-retry'
 const recoveredChannel = 'endpoint-recovered'
@@ -7,12 +7,12 @@ const recoveredChannel = 'endpoint-recovered'
 /** Returns a function that ends the pause of a queue, whichever node works the queue off. */
 export function createRetry(parts: {
   store: Pick<Store, 'onTold' | 'commit'>
-  runner: { retryNow(queue: string): void; endPauses(of: Recovered): void }
+  runner: { retryNow(queue: string): void; endPauses(of: OwnedEndpoint): void }
 }) {
   const { store, runner } = parts
   store.onTold(channel, (queue) => runner.retryNow(queue.toString()))
   store.onTold(recoveredChannel, (value) => {
-    const { endpoint, owner }: Recovered = JSON.parse(value.toString())
+    const { endpoint, owner }: OwnedEndpoint = JSON.parse(value.toString())
     runner.endPauses({ endpoint, owner })
   })
 
@@ -23,7 +23,7 @@ export function createRetry(parts: {
 }
 
 /** A change that tells the other nodes of an endpoint that answers again. It stores nothing. */
-export function recoveredChange({ endpoint, owner }: Recovered): Change {
+export function recoveredChange({ endpoint, owner }: OwnedEndpoint): Change {
   return { tell: recoveredChannel, value: JSON.stringify({ endpoint, owner }) }
 }
 

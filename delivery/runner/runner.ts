@@ -3,7 +3,7 @@ import { createRunningWork } from '../../store/running-work.ts'
 import { laneOf } from '../queue/lane-of.ts'
 import type { Waiting } from '../queue/queue.ts'
 import type { WorkItem } from '../queue/work-item.ts'
-import { isClosed, type Target } from '../target.ts'
+import { isClosed, type OwnedEndpoint, type Target } from '../target.ts'
 import { nextItem, probe, type QueueRun, type QueueRunState, runState, stateOfLanes } from './queue-run.ts'
 import { createRuns, whole } from './runs.ts'
 import { createWorkOff } from './work-off.ts'
@@ -27,7 +27,7 @@ export function createRunner(
     'stopping' | 'cutting' | 'runs' | 'ended' | 'recovered' | 'waitingOf'
   > & {
     /** Called when an endpoint answers again, whose events are not worth delivering for long. */
-    onRecovered: (of: Recovered) => void
+    onRecovered: (of: OwnedEndpoint) => void
   },
 ) {
   const { queues, leases, targetOf, waitOf, onRecovered, clock, log } = parts
@@ -181,7 +181,7 @@ export function createRunner(
     onRecovered({ endpoint, owner })
   }
 
-  function endPauses({ endpoint, owner }: Recovered): void {
+  function endPauses({ endpoint, owner }: OwnedEndpoint): void {
     for (const name of runs.queues()) {
       const paused = runs.of(name).filter(({ notBefore }) => notBefore > clock())
       if (paused.length === 0) continue
@@ -232,9 +232,6 @@ export function createRunner(
     return isSettled && !head && !aside && !isBlocked
   }
 }
-
-/** An endpoint of an owner that answers again. */
-export type Recovered = Pick<Target, 'endpoint' | 'owner'>
 
 /** Whether a person asked for an item, which has not been set aside. */
 function isAsked({ acceptedAt, asideUntil }: WorkItem): boolean {

@@ -1,3 +1,5 @@
+import type { OwnedEndpoint } from '../target.ts'
+
 /**
  * An endpoint was down if at least this many attempts failed in a row. Also, at least `downMs` milliseconds must lie
  * between the first failure and the recovery.
@@ -18,12 +20,6 @@ interface Endpoint {
   recoveredAt?: number
   /** When the next delivery may start. */
   next: number
-}
-
-/** The failures of one owner do not slow down others at the same endpoint. */
-interface OwnedEndpoint {
-  owner: string
-  endpoint: string
 }
 
 /** Protects an endpoint that recovers: deliveries start at a low rate, which grows (design.md §10). */
