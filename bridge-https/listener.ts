@@ -261,6 +261,8 @@ function takeOtherRequests(
     // Behind an unfinished body, `socket` is none from Node 26 on. No function here may keep `request`.
     const { socket: connection } = request
     const bytes = Buffer.concat([head, await roundRobin.leave(connection)])
+    // It may have ended with the answer before: a place for it would never be free again.
+    if (connection.destroyed) return
     const remoteAddress = addressOfRaw(request)
     // For good: the connection carries nothing else from now on.
     if (!guard.carries(connection, remoteAddress)) return answerRaw(socket, 503, { request, remoteAddress })
