@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
-import { control, institutions, playing, station } from '../../events.ts'
+import { control, institutions, playing, serviceOf, station, stations } from '../../events.ts'
 import { connectPacket } from '../../raw-client.ts'
 import { type Issued, startTestHub, type TestHub } from '../../start-hub.ts'
 
@@ -20,6 +20,12 @@ t.test('messages that nobody reads are bounded in bytes, over all WebSockets', a
   const clients = await Promise.all(
     Array.from({ length: 120 }, (_, index) => logIn(t, hub, login, `studio ${index}`)),
   )
+  // So large, for so many livestreams, that the credential waits for minutes.
+  const [first] = clients
+  const services = stations[0]?.map(serviceOf)
+  const dear = JSON.stringify(playing(station(), { services, title: 'x'.repeat(390_000) }))
+  first?.send(generate({ ...packet, qos: 1, messageId: 1, payload: dear }))
+  await new Promise((resolve) => first?.once('message', resolve))
   for (const client of clients) client.send(waits)
   // One after the other, so that few messages are in the network at once.
   for (const client of clients) await new Promise((resolve) => client.send(behind, resolve))
