@@ -150,6 +150,9 @@ export function createWebSocketDoor(parts: {
     }
     websocket.on('ping', passed)
     websocket.on('pong', passed)
+    socket.once('end', () => {
+      stream.hasPeerEnded = true
+    })
     stream.onRead = free
     // Not with the socket: the broker may read messages after that.
     stream.once('close', free)
@@ -182,6 +185,8 @@ class WebSocketStream extends Duplex {
   readonly #maxMessage: number
   /** The broker has answered the CONNECT. */
   isAnswered = false
+  /** The client has ended the connection, and sent all before. paho-mqtt does so without a frame that closes. */
+  hasPeerEnded = false
   /** Called when the broker reads the messages that have arrived. */
   onRead = () => {}
 
@@ -198,8 +203,8 @@ class WebSocketStream extends Duplex {
     })
     websocket.on('close', (code) => {
       this.push(null)
-      // After a proper close the broker first takes all packets, DISCONNECT too, as over TCP.
-      if (code === closedWithoutClose) this.destroy()
+      // Otherwise the broker first takes all packets, DISCONNECT too, as over TCP.
+      if (code === closedWithoutClose && !this.hasPeerEnded) this.destroy()
     })
   }
 
