@@ -123,11 +123,14 @@ export function createRetainedValues(returnable: Returnable) {
       ) || [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
 
     /** The stored values of all slots that show a value, in the order of positions. */
-    storedOf: (topic: string): RetainedValue[] =>
-      [...slots.of(topic)]
+    storedOf(topic: string): RetainedValue[] {
+      const shown = [...slots.of(topic)]
+      if (shown.every(({ unsettled }) => !unsettled)) return shown
+      return shown
         .map((value) => (value.unsettled ? value.unsettled.stored : value))
         .filter(isHeld)
-        .sort((a, b) => a.position - b.position),
+        .sort((a, b) => a.position - b.position)
+    },
   }
 
   /**

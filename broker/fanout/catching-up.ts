@@ -9,6 +9,7 @@ import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session, SessionBounds } from '../session/session.ts'
+import { Waiting } from '../session/waiting.ts'
 import type { Sendable, Sending } from './sending.ts'
 
 /** Maximum number of messages that the node reads from the journal in one call. */
@@ -61,7 +62,7 @@ export function createCatchingUp(parts: {
 
   /** Sends messages of the backlog. False: `read` must stop. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
-    const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
+    const waiting = session.backlog.list(inFlightWindow - session.inFlight.size)
     const found = await sending.insist(session, connection, () =>
       messagesOf(session, waiting, journal, outgoing),
     )
@@ -72,7 +73,7 @@ export function createCatchingUp(parts: {
       await turns.enter('message', session.clientId)
       const owed = waiting[index]
       // A SUBSCRIBE has changed the backlog meanwhile: `read` begins again with the changed backlog.
-      if (!owed || session.backlog[0] !== owed) return true
+      if (!owed || session.backlog.first !== owed) return true
       if (message && isWanted(owed, message, { ...terms, now: clock() })) {
         if (!(await sending.send(session, connection, message, owed))) return false
       } else {
@@ -80,7 +81,7 @@ export function createCatchingUp(parts: {
         if (owed.stored) outgoing.remove(session, owed.position)
       }
       // During `send`, a SUBSCRIBE may have put another message first into the backlog. That message must stay.
-      if (session.backlog[0] === owed) session.backlog.shift()
+      if (session.backlog.first === owed) session.backlog.shift()
     }
     return true
   }
@@ -134,7 +135,8 @@ export function createCatchingUp(parts: {
       termsOf(session, mayReceive, clock()),
       limits,
     )
-    session.backlog = owed.filter(({ dup }) => !dup).map((each) => (replay ? { ...each, dup: true } : each))
+    const unsent = owed.filter(({ dup }) => !dup)
+    session.backlog = new Waiting(replay ? unsent.map((each) => ({ ...each, dup: true })) : unsent)
     session.upTo = Math.max(session.upTo, upTo)
     return dropped
   }

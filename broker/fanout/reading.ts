@@ -6,6 +6,7 @@ import { onePerPosition, withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import { packetIdOf, type Session, type SessionBounds } from '../session/session.ts'
 import type { Recipient } from '../session/subscriptions.ts'
+import { Waiting } from '../session/waiting.ts'
 import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
 
@@ -73,12 +74,9 @@ export function createSessionReading(parts: {
      * identifier. A message that may be in flight is not added a second time.
      */
     owe(session: Session, owed: readonly Owed[]): void {
-      const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
-      const isReplaced = ({ topic, position }: Owed) =>
-        topic !== undefined && (newest.get(topic) ?? position) !== position
-      const kept = session.backlog.filter((each) => !isReplaced(each))
-      const enough = new Set(kept.filter(({ retain, dup }) => retain || dup).map(({ position }) => position))
-      session.backlog = [...kept, ...owed.filter(({ position }) => !enough.has(position))]
+      session.backlog = new Waiting(
+        session.backlog.length === 0 ? owed : joined(session.backlog.list(), owed),
+      )
       // `upTo` never moves back for new filters, because they match only messages after their `since`.
       fallBehind(session, placeNow(session))
     },
@@ -88,21 +86,26 @@ export function createSessionReading(parts: {
       session.upTo = placeNow(session)
       session.reading = 'paused'
       const limits = { waiting: maxOwed, owed: Math.max(0, maxOwed - session.inFlight.size) }
-      const { owed, dropped } = withinLimits(onePerPosition(session.backlog), limits)
-      session.backlog = owed
+      const { owed, dropped } = withinLimits(onePerPosition(session.backlog.list()), limits)
+      session.backlog = new Waiting(owed)
       if (dropped === 0) return
       session.dropped += dropped
       metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
     },
 
-    /** How far a session has got, without messages in flight that the store has separately (QoS 2). */
-    placeOf(session: Session): { upTo: number; owed: Owed[] } {
-      const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored)
-      const all = [...inFlight.map((owed) => ({ ...owed, dup: true })), ...session.backlog]
+    /**
+     * How far a session has got, without messages in flight that the store has separately (QoS 2). `lost`: the number of
+     * owed messages above `most`.
+     */
+    placeOf(session: Session, most: number): { upTo: number; owed: Owed[]; lost: number } {
+      const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored).slice(0, most)
+      const waiting = session.backlog.list(most - inFlight.length)
+      const all = [...inFlight.map((owed) => ({ ...owed, dup: true })), ...waiting]
       return {
         upTo: placeNow(session),
         // Every second, this runs for all sessions that are behind: most of them wait for no retained value.
         owed: all.some(({ retain }) => retain) ? onePerPosition(all) : all,
+        lost: session.backlog.length - waiting.length,
       }
     },
   }
@@ -116,4 +119,14 @@ export function createSessionReading(parts: {
     session.upTo = Math.max(session.upTo, upTo)
     void read(session)
   }
+}
+
+/** Joins the messages that wait with the retained values for new filters, see `owe`. */
+function joined(waiting: readonly Owed[], owed: readonly Owed[]): Owed[] {
+  const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
+  const isReplaced = ({ topic, position }: Owed) =>
+    topic !== undefined && (newest.get(topic) ?? position) !== position
+  const kept = waiting.filter((each) => !isReplaced(each))
+  const enough = new Set(kept.filter(({ retain, dup }) => retain || dup).map(({ position }) => position))
+  return [...kept, ...owed.filter(({ position }) => !enough.has(position))]
 }

@@ -13,6 +13,7 @@ import type { Progress } from './progress.ts'
 import type { ReturnTurns } from './return-turns.ts'
 import { createSession, packetIdOf, receivingOf, type Session, type SessionBounds } from './session.ts'
 import { fromStored, incomingPrefix, type SessionRecord } from './session-record.ts'
+import { Waiting } from './waiting.ts'
 
 export type Returning = ReturnType<typeof createReturning>
 
@@ -57,7 +58,7 @@ export function createReturning(parts: {
       const session = createSession({ ...login, createdAt, receiving })
       // The place in the record must stay as it is until `bringBack` ends.
       session.upTo = record?.upTo ?? journal.head()
-      session.backlog = (record?.owed ?? []).map(fromStored)
+      session.backlog = new Waiting((record?.owed ?? []).map(fromStored))
       return session
     },
 
@@ -79,7 +80,10 @@ export function createReturning(parts: {
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, connection: undefined })
       await fillIn(session, record, Infinity)
-      const { wanted } = await backlogs.stillWanted(session.backlog, termsOf(session, mayReceive, clock()))
+      const { wanted } = await backlogs.stillWanted(
+        session.backlog.list(),
+        termsOf(session, mayReceive, clock()),
+      )
       const sent = wanted.filter(({ dup }) => dup)
       const { size } = session.inFlight
       return { queued: size + wanted.length, inFlight: size + sent.length, dropped: session.dropped }
@@ -115,7 +119,7 @@ export function createReturning(parts: {
     session.upTo = chosen.upTo
     session.replay = chosen.replay
     for (const each of chosen.owed) if (each.released) session.inFlight.set(packetIdOf(each.position), each)
-    session.backlog = chosen.owed.filter(({ released }) => !released)
+    session.backlog = new Waiting(chosen.owed.filter(({ released }) => !released))
     session.dropped = record.dropped + dropped + chosen.missing
     return { dropped, superseded: chosen.missing, denials }
   }

@@ -192,13 +192,11 @@ export function createRecords(parts: {
 
   /** Returns how far a session has got, with at most `maxOwed` owed messages. */
   function placeOf(session: Session): StoredPlace {
-    const { upTo, owed } = reading.placeOf(session)
     // No limit if QoS 2 messages were sent: the session must not find a sent message in the journal again.
-    const most = session.hasSentQos2 ? Infinity : maxOwed
-    const lost = Math.max(0, owed.length - most)
+    const { upTo, owed, lost } = reading.placeOf(session, session.hasSentQos2 ? Infinity : maxOwed)
     return {
       upTo,
-      owed: owed.slice(0, most).map(toStored),
+      owed: owed.map(toStored),
       ...(lost > 0 && { lost }),
       ...(session.replay && { replay: session.replay.upTo }),
     }

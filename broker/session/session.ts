@@ -2,7 +2,8 @@ import type { Principal } from '../../acl/principal.ts'
 import type { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import type { Qos } from '../connection/protocol.ts'
-import { InFlight, type Owed } from './in-flight.ts'
+import { InFlight } from './in-flight.ts'
+import { Waiting } from './waiting.ts'
 
 /**
  * A session (MQTT 3.1.1 §3.1.2.4) with one connection of its client, from the log-in until the end of the connection is
@@ -51,7 +52,7 @@ export interface Session {
    */
   reading: 'paused' | 'catching up' | 'live'
   /** Owed messages that were not yet sent on this connection, in order of sending. */
-  backlog: Owed[]
+  backlog: Waiting
   /**
    * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the messages of the
    * journal are sent again. From there to `head` (the end at log-in), messages are chosen as on any return.
@@ -145,7 +146,7 @@ export function createSession(of: {
     state: 'claiming',
     connection: of.connection,
     receiving: of.receiving,
-    backlog: [],
+    backlog: new Waiting(),
     replay: undefined,
     hasSentQos2: false,
     dropped: 0,

@@ -1,6 +1,7 @@
 import t from 'tap'
 import { divide } from '../../../broker/session/progress.ts'
 import { createSession, type Session } from '../../../broker/session/session.ts'
+import { Waiting } from '../../../broker/session/waiting.ts'
 
 const owed = (count: number) =>
   Array.from({ length: count }, (_, nth) => ({
@@ -13,7 +14,7 @@ const owed = (count: number) =>
 function session(clientId: string, backlog: number, fields: Partial<Session> = {}): Session {
   const of = { clientId, clean: false, permission: '', createdAt: 1, connection: undefined }
   const principal = { role: 'subscriber' as const, username: 'u', filters: ['#'] }
-  return { ...createSession({ ...of, principal }), backlog: owed(backlog), ...fields }
+  return { ...createSession({ ...of, principal }), backlog: new Waiting(owed(backlog)), ...fields }
 }
 
 const names = (sessions: readonly Session[]) => sessions.map(({ clientId }) => clientId)
