@@ -77,8 +77,8 @@ export async function loadQueues(
   }
 
   /**
-   * Adds what a start has found. Items with a record of their own stand in the order of their sequences, shared ones in
-   * that of their positions.
+   * Adds what a start has found. Items that were made when their messages were accepted stand in the order of their
+   * positions: the node that accepted a message may not have heard of the one before, and has given it a lower sequence.
    */
   function addLoaded(
     shared: readonly { item: WorkItem; queues: readonly string[] }[],
@@ -91,22 +91,23 @@ export async function loadQueues(
       of.sequences.add(item.sequence)
       owned.set(name, of)
     }
-    const addBefore = (name: string, sequence: number) => {
+    for (const of of owned.values()) of.items = inOrderOfAcceptance(of.items)
+    const addBefore = (name: string, { position, sequence }: Pick<WorkItem, 'position' | 'sequence'>) => {
       const of = owned.get(name)
       for (let next = of?.items[of.added]; of && next; next = of.items[++of.added]) {
-        if (next.sequence > sequence) return
+        if (isOfAcceptance(next) ? next.position > position : next.sequence > sequence) return
         add(name, next)
       }
     }
     for (const { item, queues: names } of shared) {
       for (const name of names) {
-        addBefore(name, item.sequence)
+        addBefore(name, item)
         // Another node has given the item a record of its own meanwhile.
         if (owned.get(name)?.sequences.has(item.sequence)) sharedItems.release(item.position)
         else add(name, item)
       }
     }
-    for (const name of owned.keys()) addBefore(name, Infinity)
+    for (const name of owned.keys()) addBefore(name, { position: Infinity, sequence: Infinity })
   }
 
   /** Replaces an item by its changed state, which has a record of its own. */
@@ -174,4 +175,16 @@ export async function loadQueues(
       else forgetEmpty(name, queue)
     })
   }
+}
+
+/** Whether an item was made in the commit that has accepted its message. Positions rise in the order of commits. */
+function isOfAcceptance({ position, acceptedAt }: WorkItem): boolean {
+  return position > 0 && acceptedAt === undefined
+}
+
+/** Puts these items into the order of their positions. The others keep their places in `items`. */
+function inOrderOfAcceptance(items: readonly WorkItem[]): WorkItem[] {
+  const accepted = items.filter(isOfAcceptance).sort((a, b) => a.position - b.position)
+  let next = 0
+  return items.map((item) => (isOfAcceptance(item) ? (accepted[next++] ?? item) : item))
 }

@@ -94,6 +94,26 @@ t.test('two nodes accept events for different sets of queues, and each has those
   t.equal(memory.keys('work-set/').length, 3)
 })
 
+t.test('a start has the order of acceptance, though a node had not heard of the event before', async (t) => {
+  const memory = createMemoryStore()
+  const now = Date.parse('2026-06-01T12:00:00Z')
+  const open = (slot: number, ahead: number) => openQueues({ memory, slot, now: now + ahead, alike: true })
+  // On this store, nodes do not hear of each other.
+  const [ahead, right] = [await open(1, 5_000), await open(2, 0)]
+  await ahead.append('1', 'a')
+  await right.append('2', 'a')
+  await ahead.append('3', 'a', 'b')
+  await right.append('4', 'a')
+  await right.append('5', 'a', 'b')
+  await ahead.append('6', 'a')
+  await right.append('7', 'a')
+  const later = await openQueues({ memory: memory.crashed(), now: now + 10_000, alike: true })
+  await later.queues.acknowledge('a', later.head('a'))
+  await later.queues.repeat('a', messagesAt(1), async () => undefined)
+  const repeated = await later.reopen()
+  t.same(await repeated.drain('a'), ['2', '3', '4', '5', '6', '7', '1'], 'what is repeated stays at the end')
+})
+
 t.test('what two nodes do to one queue at once is done once, and nothing comes back', async (t) => {
   for (const other of ['acknowledge', 'giveUp', 'postpone'] as const) {
     const { memory, one, two, before } = await openTwo(true)
