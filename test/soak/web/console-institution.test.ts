@@ -180,6 +180,28 @@ t.test('the weekly report of this week and of others', { skip }, async (t) => {
   t.same(problems, [])
 })
 
+t.test('the weekly report fits a window of any width', { skip }, async (t) => {
+  const { page } = await start(t, both)
+  await open(page, 'Weekly report')
+  await page.getByRole('columnheader', { name: 'Next came true' }).waitFor()
+  for (const width of [900, 1_050, 1_100, 1_150, 1_200]) {
+    await page.setViewportSize({ width, height: 800 })
+    const excess = await page.locator('table').evaluateAll((tables) =>
+      tables.map((table) => {
+        const [right, room] = [table, table.parentElement].map(
+          (one) => one?.getBoundingClientRect().right ?? 0,
+        )
+        return Math.max(0, Math.round((right ?? 0) - (room ?? 0)))
+      }),
+    )
+    t.strictSame(
+      excess,
+      excess.map(() => 0),
+      `${width} px`,
+    )
+  }
+})
+
 t.test('a view that asks once a minute asks sooner when the hub was not reached', { skip }, async (t) => {
   const { page } = await start(t, both)
   await page.route('**/institution/report*', (route) => route.abort(), { times: 1 })
