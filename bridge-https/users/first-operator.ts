@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import { isSameSecret } from './passwords.ts'
+import { isSameSecret, newToken } from './passwords.ts'
 import type { Users } from './users.ts'
 
 export type FirstOperator = ReturnType<typeof createFirstOperator>
@@ -12,7 +11,7 @@ const lifetimeMs = 3600 * 1000
  */
 export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: () => number }) {
   const { users, clock } = parts
-  const token = randomBytes(32).toString('base64url')
+  const token = newToken()
   const endsAt = clock() + lifetimeMs
   let isTaken = false
 

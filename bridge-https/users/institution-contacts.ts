@@ -1,9 +1,8 @@
-import { createHash, randomBytes } from 'node:crypto'
 import { createCollection } from '../../store/collection.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
-import { isSameSecret } from './passwords.ts'
+import { hashOfToken, isSameSecret, newToken } from './passwords.ts'
 import { normalEmail } from './user.ts'
 
 export type InstitutionContacts = Awaited<ReturnType<typeof createInstitutionContacts>>
@@ -79,14 +78,14 @@ export async function createInstitutionContacts(parts: { store: Store; clock: ()
     /** Sets the contact of an institution, in place of a former one. It is not confirmed yet. */
     set: (institutionId: string, email: string): Promise<UnconfirmedContact> =>
       inLock(async (held) => {
-        const token = randomSecret()
+        const token = newToken()
         const expiresAt = new Date(clock() + confirmMs).toISOString()
         const contact: StoredContact = {
           institutionId,
           email: normalEmail(email),
           setAt: new Date(clock()).toISOString(),
-          unsubscribe: randomSecret(),
-          confirm: { hash: digest(token), until: expiresAt },
+          unsubscribe: newToken(),
+          confirm: { hash: hashOfToken(token), until: expiresAt },
         }
         await stored.put(institutionId, contact, held)
         return { contact: shown(contact), token, expiresAt }
@@ -98,7 +97,7 @@ export async function createInstitutionContacts(parts: { store: Store; clock: ()
     /** Confirms the contact of this link, once or again. False: the link is not valid. `first`: as of `changeOf`. */
     confirm: (token: string, first: First): Promise<boolean> =>
       changeOf(
-        () => byConfirm(digest(token)),
+        () => byConfirm(hashOfToken(token)),
         (found, now) => (found.confirmedAt === undefined ? { ...found, confirmedAt: now } : undefined),
         first,
       ),
@@ -156,13 +155,4 @@ function shown(stored: StoredContact): InstitutionContact {
 function stateOf({ confirmedAt, unsubscribedAt }: StoredContact): InstitutionContact['state'] {
   if (unsubscribedAt !== undefined) return 'unsubscribed'
   return confirmedAt === undefined ? 'unconfirmed' : 'confirmed'
-}
-
-function randomSecret(): string {
-  return randomBytes(32).toString('base64url')
-}
-
-/** The token has 256 random bits: a slow hash would add nothing (design.md §5). */
-function digest(token: string): string {
-  return createHash('sha256').update(token).digest('base64url')
 }

@@ -1,8 +1,8 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { caughtUp } from '../../store/caught-up.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
-import type { HashingAsker, Passwords } from './passwords.ts'
+import { type HashingAsker, hashOfToken, newToken, type Passwords } from './passwords.ts'
 import {
   hasEnded,
   type KnownUser,
@@ -88,7 +88,7 @@ export async function createUsers(parts: {
 
     /** Uses up a token and sets the password. Undefined: the token is not valid. */
     async setPassword(token: string, password: string, asker?: HashingAsker): Promise<KnownUser | undefined> {
-      const hash = digest(token)
+      const hash = hashOfToken(token)
       const find = () => byReset(users.values(), hash, clock())
       // An early look saves the slow hashing. The lookup under the lock decides: a token works once.
       if (!find() && !((await caughtUp(store)) && find())) return undefined
@@ -187,10 +187,10 @@ function withReset(
   channel: ResetChannel,
   now: number,
 ): { changed: StoredUser; token: string; expiresAt: string } {
-  const token = randomBytes(32).toString('base64url')
+  const token = newToken()
   const expiresAt = new Date(now + resetLifetimeMs[channel]).toISOString()
   const others = user.resets.filter((reset) => reset.channel !== channel)
-  const resets = [...others, { channel, hash: digest(token), expiresAt }]
+  const resets = [...others, { channel, hash: hashOfToken(token), expiresAt }]
   return { changed: { ...user, resets }, token, expiresAt }
 }
 
@@ -239,9 +239,4 @@ function known(stored: StoredUser): KnownUser {
 function shown(stored: StoredUser): User {
   const { generation: _g, passwordHash: _h, resets: _r, endedLogins: _e, ...user } = stored
   return user
-}
-
-/** The token has 256 random bits: a slow hash would add nothing (design.md §5). */
-function digest(token: string): string {
-  return createHash('sha256').update(token).digest('base64url')
 }
