@@ -1,4 +1,6 @@
+import type { Static } from 'typebox'
 import { kindByName } from '../event/kind.ts'
+import type { receiver } from '../event/outcome-schemas.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
@@ -8,24 +10,7 @@ import type { PushSubscription } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** What the hub still knows about the delivery of an event to one webhook or plugin target. */
-export interface EventDelivery {
-  queue: string
-  /** The URL of the webhook; the URL or the driver of the plugin target. */
-  target: string | null
-  /** The contact of the webhook. Null for a plugin target. */
-  contact: string | null
-  /**
-   * `stale`: the event was passed over, because it was not worth delivering any more. `settled`: the hub delivered,
-   * dropped or passed it over, but no longer knows which.
-   */
-  state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'stale' | 'settled'
-  /** What holds back a waiting event. Null: nothing. */
-  held: 'paused' | 'disabled' | null
-  /** Id of the event at the head of the queue. Null: this event waits behind no other. */
-  behind: string | null
-  /** The attempts with this event, newest first. */
-  attempts: Attempt[]
-}
+export type EventDelivery = Static<typeof receiver>
 
 /** The fields of an accepted event that the hub needs to find its deliveries. */
 interface AcceptedEvent {

@@ -76,8 +76,14 @@ export const attempt = Type.Object({
 /** A webhook or plugin target that an event is for. */
 export const receiver = Type.Object({
   queue: Type.String({ description: 'Name of the subscription' }),
+  /** The URL of the webhook; the URL or the driver of the plugin target. */
   target: stringOrNull,
+  /** Null for a plugin target. */
   contact: stringOrNull,
+  /**
+   * `stale`: the event was passed over, because it was not worth delivering any more. `settled`: the hub delivered,
+   * dropped or passed it over, but no longer knows which.
+   */
   state: one('delivered', 'waiting', 'retrying', 'dead letter', 'stale', 'settled'),
   held: orNull(one('paused', 'disabled'), 'What holds it back'),
   behind: orNull(string, 'Id of the event that it waits behind'),

@@ -1,9 +1,11 @@
 import { hash } from 'node:crypto'
+import type { Static } from 'typebox'
 import { textOf } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { type EventKind, type HubEvent, kindByName, slotOf } from '../event/kind.ts'
 import type { Excerpt, Message } from '../event/message.ts'
+import type { feedback } from '../event/outcome-schemas.ts'
 import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
 import type { Arrival } from './decide.ts'
@@ -54,29 +56,7 @@ function rulesOf(
 const excerptBytes = 4_096
 
 /** The outcome of one event: the payload of `feedback/{institutionId}` (design.md §7). */
-export interface Report {
-  outcome: 'published' | 'blocked' | 'invalid' | 'failed'
-  /** Numbers of services by outcome. */
-  statuses: { published: number; blocked: number; failed: number }
-  event: string | null
-  /** The id that the hub gave the published event, else null. */
-  id: string | null
-  playlistItemId: string | null
-  name: string | null
-  eventTime: string | null
-  services: string[]
-  errors: ErrorItem[]
-  /** What is probably wrong with a published event (open.md §2, §3). Absent if there is nothing to say. */
-  warnings?: ErrorItem[]
-  receivedAt: string
-  /** MQTT client id of the publisher, because everyone who may read the feedback gets the report; null over HTTPS. */
-  clientId: string | null
-  /** First 16 hexadecimal digits of the SHA-256 of the received payload, to recognise the event. */
-  payloadHash: string
-  /** A dry run: the hub decided about the event, but did not publish it. */
-  dryRun?: true
-  trace: null
-}
+export type Report = Static<typeof feedback>
 
 /** Makes the report of an event. `value`: the readable part of the payload. A field of the wrong type becomes null. */
 export function describeOutcome(
