@@ -132,11 +132,11 @@ function ownNameOf(id: string): { view: string; name: string } | undefined {
   return isOwnLivestream(id) ? { view: 'own-livestreams', name: livestreamName(id) } : undefined
 }
 
-/** A link to the page of a thing, by its id. Without `name` it shows the id. */
+/** A link to the page of a thing, by its id. Without `name` it shows the name that is known, or the id. */
 export function Named(props: { view: string; id: string; name?: string; class?: string }) {
   return (
     <a href={`/console/${props.view}/${pathPart(props.id)}`} title={props.id} class={props.class} dir="auto">
-      {props.name ?? props.id}
+      {props.name ?? nameOf(props.id)?.name ?? props.id}
     </a>
   )
 }

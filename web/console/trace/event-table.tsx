@@ -1,5 +1,4 @@
 import type { ListedEvent } from '../../../operations/events.ts'
-import { livestreamName } from '../livestream-names.ts'
 import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { Named } from '../parts/value.tsx'
@@ -39,7 +38,7 @@ const columns: readonly Column<ListedEvent>[] = [
       if (first === undefined) return <None />
       return (
         <>
-          <Named view="livestreams" id={first} name={livestreamName(first)} />
+          <Named view="livestreams" id={first} />
           {others > 0 && <span class="muted"> and {others} more</span>}
         </>
       )

@@ -1,5 +1,4 @@
 import type { ShownEvent } from '../../../operations/events.ts'
-import { institutionName, livestreamName } from '../livestream-names.ts'
 import { Contact } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { Named } from '../parts/value.tsx'
@@ -28,12 +27,7 @@ function Shown({ event }: { event: ShownEvent }) {
       why="Why"
       report="Report to its publisher"
       facts={[
-        [
-          'Institution',
-          institutionId && (
-            <Named view="institutions" id={institutionId} name={institutionName(institutionId)} />
-          ),
-        ],
+        ['Institution', institutionId && <Named view="institutions" id={institutionId} />],
         ['Livestreams', services.length > 0 && <Livestreams ids={services} />],
         ['Refused for', refusedServices.length > 0 && <Livestreams ids={refusedServices} />],
       ]}
@@ -76,7 +70,7 @@ function Livestreams({ ids }: { ids: readonly string[] }) {
     <ul>
       {ids.slice(0, 50).map((id) => (
         <li key={id}>
-          <Named view="livestreams" id={id} name={livestreamName(id)} />
+          <Named view="livestreams" id={id} />
         </li>
       ))}
       {ids.length > 50 && <li class="muted">and {count(ids.length - 50)} more</li>}

@@ -28,14 +28,7 @@ export function LivestreamPage({ id }: { id: string }) {
         {livestream ? (
           <Facts
             of={[
-              [
-                'Institution',
-                <Named
-                  view="institutions"
-                  id={livestream.institution.id}
-                  name={livestream.institution.title}
-                />,
-              ],
+              ['Institution', <Named view="institutions" id={livestream.institution.id} />],
               ['Publisher', livestream.publisher.title],
               ['External id', <span class="id">{livestream.externalId}</span>],
               ['Id', <span class="id">{livestream.id}</span>],

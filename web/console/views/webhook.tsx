@@ -4,7 +4,6 @@ import type { ShownQueue } from '../../../operations/queues.ts'
 import type { ListedSubscription } from '../../../operations/subscriptions.ts'
 import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
-import { institutionName } from '../livestream-names.ts'
 import { CommandButton } from '../parts/command.tsx'
 import { type ActionResult, Said } from '../parts/dialog.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
@@ -71,16 +70,7 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
             ['Kinds', shown.value.value?.kinds?.join(', ')],
             ['Order', shown.value.value?.ordering === 'livestream' && 'of each livestream, side by side'],
             ['Types', shown.value.value?.types?.join(', ')],
-            [
-              'Institution',
-              subscription && (
-                <Named
-                  view="institutions"
-                  id={subscription.institutionId}
-                  name={institutionName(subscription.institutionId)}
-                />
-              ),
-            ],
+            ['Institution', subscription && <Named view="institutions" id={subscription.institutionId} />],
             ['In this state since', since && <When at={since} />],
             [
               'Waiting',
