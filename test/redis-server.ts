@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Redis } from 'ioredis'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import { freePort } from './free-port.ts'
 import { checkStoredKeys } from './stored-keys.ts'
 
@@ -16,6 +16,11 @@ export const withoutRedis =
     : 'NOT TESTED: there is no redis-server (apt-get install redis-server)'
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
+
+/** Adds a test that has a redis-server of its own (`startRedis`). */
+export function onRedis(name: string, test: (t: Test, redis: RedisServer) => Promise<void>): void {
+  root.test(name, { skip: withoutRedis }, async (t) => test(t, await startRedis(t)))
+}
 
 /**
  * Starts a redis-server on a free loopback port, in a new directory, until the test ends. Each write is on disk before

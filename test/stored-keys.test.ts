@@ -1,11 +1,9 @@
-import t from 'tap'
 import { formatChange } from '../store/stored-value.ts'
-import { startRedis, withoutRedis } from './redis-server.ts'
+import { onRedis } from './redis-server.ts'
 import { openRedis } from './store/open-redis.ts'
 import { checkStoredKeys } from './stored-keys.ts'
 
-t.test('a key without a row is noticed', { skip: withoutRedis }, async (t) => {
-  const { port, url, client } = await startRedis(t)
+onRedis('a key without a row is noticed', async (t, { port, url, client }) => {
   const store = await openRedis(t, url)
   await store.commit([{ put: 'unheard-of/x', value: '' }])
   await checkStoredKeys(port)

@@ -6,7 +6,7 @@ import { maxSockets, socketsWithin } from '../../delivery/webhook/sockets.ts'
 import { connectionsWithinOpenFiles } from '../../listener/open-files.ts'
 import { connectPublisher } from '../clients.ts'
 import { playing, station } from '../events.ts'
-import { startRedis, withoutRedis } from '../redis-server.ts'
+import { onRedis } from '../redis-server.ts'
 import { shareSigningKeyOn } from '../signing-key.ts'
 import { workersOn } from '../soak/workers/start-workers.ts'
 import { spawnHub } from '../spawn-hub.ts'
@@ -39,8 +39,7 @@ t.test('open files bound connections, and a warning says so where all processes 
   }
 })
 
-t.test('the open files of all workers count', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('the open files of all workers count', async (t, redis) => {
   await shareSigningKeyOn(redis.url)
   const warning = 'open files allow fewer connections than HUB_MAX_CONNECTIONS'
   const warned = async (env: Record<string, string>) => {

@@ -1,14 +1,13 @@
 import { join } from 'node:path'
 import pino from 'pino'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { createLeases } from '../../../delivery/runner/leases.ts'
 import { createCalls } from '../../../store/nodes/calls.ts'
 import { createMembership } from '../../../store/nodes/membership.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { openRedis } from '../../store/open-redis.ts'
 
-t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async (t) => {
-  const { url } = await startRedis(t)
+onRedis('a free queue that two nodes want at once', async (t, { url }) => {
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   const queues = Array.from({ length: 40 }, (_, index) => `queue ${index}`)
   const taken = await Promise.all(
@@ -25,8 +24,7 @@ t.test('a free queue that two nodes want at once', { skip: withoutRedis }, async
   }
 })
 
-t.test('lanes of a queue that want its lease at once all have it', { skip: withoutRedis }, async (t) => {
-  const { url } = await startRedis(t)
+onRedis('lanes of a queue that want its lease at once all have it', async (t, { url }) => {
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   const lanes = () => Promise.all(Array.from({ length: 8 }, () => a.leases.take('queue')))
   t.same(await lanes(), Array(8).fill(true))
@@ -37,8 +35,7 @@ t.test('lanes of a queue that want its lease at once all have it', { skip: witho
   t.same(await lanes(), Array(8).fill(false))
 })
 
-t.test('a lease that is being released is held no more', { skip: withoutRedis }, async (t) => {
-  const { url } = await startRedis(t)
+onRedis('a lease that is being released is held no more', async (t, { url }) => {
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   t.equal(await a.leases.take('queue'), true)
   const released = a.leases.release('queue')
@@ -51,8 +48,7 @@ t.test('a lease that is being released is held no more', { skip: withoutRedis },
   t.equal((await b.store.get('work-lease/queue'))?.toString(), a.self)
 })
 
-t.test('a lease whose release had no answer is released all the same', { skip: withoutRedis }, async (t) => {
-  const { url } = await startRedis(t)
+onRedis('a lease whose release had no answer is released all the same', async (t, { url }) => {
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   const { commit } = a.store
   for (const isStored of [true, false]) {
@@ -70,24 +66,18 @@ t.test('a lease whose release had no answer is released all the same', { skip: w
   }
 })
 
-t.test(
-  'a node that has lost touch with the others holds and takes nothing',
-  { skip: withoutRedis },
-  async (t) => {
-    const { url } = await startRedis(t)
-    const a = await openNode(t, url, 'a')
-    t.equal(await a.leases.take('held'), true)
-    a.touch.isLost = true
-    t.equal(a.leases.holds('held'), false)
-    t.equal(await a.leases.take('free'), false)
-    t.equal(await a.store.get('work-lease/free'), undefined)
-    a.touch.isLost = false
-    t.equal(a.leases.holds('held'), true)
-  },
-)
+onRedis('a node that has lost touch with the others holds and takes nothing', async (t, { url }) => {
+  const a = await openNode(t, url, 'a')
+  t.equal(await a.leases.take('held'), true)
+  a.touch.isLost = true
+  t.equal(a.leases.holds('held'), false)
+  t.equal(await a.leases.take('free'), false)
+  t.equal(await a.store.get('work-lease/free'), undefined)
+  a.touch.isLost = false
+  t.equal(a.leases.holds('held'), true)
+})
 
-t.test('what a node takes for the holder of a queue is read anew', { skip: withoutRedis }, async (t) => {
-  const { url } = await startRedis(t)
+onRedis('what a node takes for the holder of a queue is read anew', async (t, { url }) => {
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   t.equal(await b.leases.take('queue'), true)
   t.same([a.leases.holds('queue'), b.leases.holds('queue')], [false, true])
@@ -100,30 +90,25 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   t.equal(await a.leases.take('queue'), true)
 })
 
-t.test(
-  'what a gone node leaves behind is removed, if nobody works it off',
-  { skip: withoutRedis },
-  async (t) => {
-    const { url } = await startRedis(t)
-    const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
-    const [gone, left] = [a, b].sort((one) => (one.nodes.isLeader() ? -1 : 1))
-    if (!gone || !left) throw new Error('no nodes')
-    const stored = async (queue: string) =>
-      (await left.store.get(`work-lease/${encodeURIComponent(queue)}`))?.toString()
-    t.equal(await gone.leases.take('output:removed:one'), true)
-    t.equal(await gone.leases.take('used'), true)
-    await left.store.catchUp()
-    await left.leases.removeLeft(() => true)
-    t.equal(await stored('output:removed:one'), gone.self, 'not before the node is gone')
-    const changed = new Promise<void>((resolve) => left.nodes.onChange(resolve))
-    await gone.nodes.leave()
-    await changed
-    await left.leases.removeLeft((lease) => lease !== 'used')
-    t.equal(await stored('output:removed:one'), undefined)
-    t.equal(await stored('used'), gone.self, 'the next node that works it off takes it over')
-    t.equal(await left.leases.take('used'), true)
-  },
-)
+onRedis('what a gone node leaves behind is removed, if nobody works it off', async (t, { url }) => {
+  const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
+  const [gone, left] = [a, b].sort((one) => (one.nodes.isLeader() ? -1 : 1))
+  if (!gone || !left) throw new Error('no nodes')
+  const stored = async (queue: string) =>
+    (await left.store.get(`work-lease/${encodeURIComponent(queue)}`))?.toString()
+  t.equal(await gone.leases.take('output:removed:one'), true)
+  t.equal(await gone.leases.take('used'), true)
+  await left.store.catchUp()
+  await left.leases.removeLeft(() => true)
+  t.equal(await stored('output:removed:one'), gone.self, 'not before the node is gone')
+  const changed = new Promise<void>((resolve) => left.nodes.onChange(resolve))
+  await gone.nodes.leave()
+  await changed
+  await left.leases.removeLeft((lease) => lease !== 'used')
+  t.equal(await stored('output:removed:one'), undefined)
+  t.equal(await stored('used'), gone.self, 'the next node that works it off takes it over')
+  t.equal(await left.leases.take('used'), true)
+})
 
 async function openNode(t: Test, url: string, name: string) {
   const store = await openRedis(t, url)

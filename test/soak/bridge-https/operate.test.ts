@@ -8,7 +8,7 @@ import { object } from '../../bridge-https/description.ts'
 import { expiredToken } from '../../bridge-https/expired-token.ts'
 import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
@@ -257,37 +257,32 @@ t.test('commands of an operator that wait when the operator is removed are not c
   t.ok(late <= 1, `${late} were carried out after that: one may have begun before`)
 })
 
-t.test(
-  'a node that hears late of the removal of an operator does nothing for it',
-  { skip: withoutRedis },
-  async (t) => {
-    const redis = await startRedis(t)
-    const network = await startNetwork(t, redis.port)
-    const env = { HUB_PUBLIC_URL: 'https://hub.example' }
-    const hub = await startTestHub(t, { ...env, HUB_REDIS_URL: network.url })
-    const other = await startTestHub(t, { ...env, HUB_REDIS_URL: redis.url })
-    const api = await openApi(t, hub)
-    const { token, email } = await addUser(hub, api, own, { permissions: ['operate'] })
-    const credential = { role: 'publisher', label: 'x', institutions: [own] }
-    const operate = (name: string, body: object) => api.call('POST', `/operate/${name}`, { token, body })
-    const isKnown = async () => (await other.ask<object[]>('users.list')).length > 0
-    await other.until(isKnown)
+onRedis('a node that hears late of the removal of an operator does nothing for it', async (t, redis) => {
+  const network = await startNetwork(t, redis.port)
+  const env = { HUB_PUBLIC_URL: 'https://hub.example' }
+  const hub = await startTestHub(t, { ...env, HUB_REDIS_URL: network.url })
+  const other = await startTestHub(t, { ...env, HUB_REDIS_URL: redis.url })
+  const api = await openApi(t, hub)
+  const { token, email } = await addUser(hub, api, own, { permissions: ['operate'] })
+  const credential = { role: 'publisher', label: 'x', institutions: [own] }
+  const operate = (name: string, body: object) => api.call('POST', `/operate/${name}`, { token, body })
+  const isKnown = async () => (await other.ask<object[]>('users.list')).length > 0
+  await other.until(isKnown)
 
-    network.hold()
-    const asked = [operate('credentials.add', credential), operate('credentials.list', {})]
-    const removed = other.ask('users.remove', { email })
-    await other.until(async () => !(await isKnown()))
-    network.release()
-    const answers = await Promise.all(asked)
-    await removed
-    for (const { status, json } of answers) {
-      // 409: the node did not see other nodes' changes in time, and did nothing.
-      t.ok([403, 409].includes(status), `${status}`)
-      t.equal(json.result, undefined)
-    }
-    t.strictSame(await other.ask('credentials.list'), [])
-  },
-)
+  network.hold()
+  const asked = [operate('credentials.add', credential), operate('credentials.list', {})]
+  const removed = other.ask('users.remove', { email })
+  await other.until(async () => !(await isKnown()))
+  network.release()
+  const answers = await Promise.all(asked)
+  await removed
+  for (const { status, json } of answers) {
+    // 409: the node did not see other nodes' changes in time, and did nothing.
+    t.ok([403, 409].includes(status), `${status}`)
+    t.equal(json.result, undefined)
+  }
+  t.strictSame(await other.ask('credentials.list'), [])
+})
 
 t.test('an operator that removes itself is told that this was done', async (t) => {
   const hub = await startTestHub(t)

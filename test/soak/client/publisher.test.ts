@@ -6,7 +6,7 @@ import { type Arrived, connect } from '../../clients.ts'
 import { startProgram } from '../../documentation.ts'
 import { control, institutions, playing, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, type Issued, temporaryDirectory } from '../../start-hub.ts'
@@ -163,30 +163,25 @@ for (const hours of [-1, 1]) {
   })
 }
 
-t.test(
-  'while the store is away for 30 s, events wait, and are settled once',
-  { skip: withoutRedis },
-  async (t) => {
-    const redis = await startRedis(t)
-    const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://localhost:8443', HUB_PUBLISH_RATE: '0' }
-    const hub = await spawnHub(t, await temporaryDirectory(t), env)
-    const arrived = await listen(t, hub)
-    const publisher = await open(t, hub)
-    await publisher.publish(control(station(), { marker: -1 }))
-    redis.pause()
-    const back = new Promise((resolve) => setTimeout(resolve, 30_000)).then(() => redis.resume())
-    const published = Array.from({ length: 100 }, (_, marker) =>
-      publisher.publish(control(station(), { name: `state-${marker}`, marker })),
-    )
-    const reports = await Promise.all(published)
-    await back
-    t.same([...new Set(reports.map(({ outcome }) => outcome))], ['published'])
-    t.equal(new Set(reports.map((report) => 'id' in report && report.id)).size, 100)
-    await arrived((markers) =>
-      Array.from({ length: 100 }, (_, marker) => marker).every((marker) => markers.has(marker)),
-    )
-  },
-)
+onRedis('while the store is away for 30 s, events wait, and are settled once', async (t, redis) => {
+  const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://localhost:8443', HUB_PUBLISH_RATE: '0' }
+  const hub = await spawnHub(t, await temporaryDirectory(t), env)
+  const arrived = await listen(t, hub)
+  const publisher = await open(t, hub)
+  await publisher.publish(control(station(), { marker: -1 }))
+  redis.pause()
+  const back = new Promise((resolve) => setTimeout(resolve, 30_000)).then(() => redis.resume())
+  const published = Array.from({ length: 100 }, (_, marker) =>
+    publisher.publish(control(station(), { name: `state-${marker}`, marker })),
+  )
+  const reports = await Promise.all(published)
+  await back
+  t.same([...new Set(reports.map(({ outcome }) => outcome))], ['published'])
+  t.equal(new Set(reports.map((report) => 'id' in report && report.id)).size, 100)
+  await arrived((markers) =>
+    Array.from({ length: 100 }, (_, marker) => marker).every((marker) => markers.has(marker)),
+  )
+})
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
 

@@ -3,7 +3,7 @@ import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { type FleetNode, startFleet } from '../../nodes/fleet.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { until } from '../../until.ts'
@@ -53,33 +53,28 @@ t.test(
   },
 )
 
-t.test(
-  'SIGTERM ends a node that wants to start again while Redis hangs',
-  { skip: withoutRedis },
-  async (t) => {
-    const redis = await startRedis(t)
-    const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
-    const node = await spawnHub(t, await temporaryDirectory(t), env)
-    // Redis must be killed before the node has started again. If the node was faster, the loop tries once more.
-    const failures = () => times(node, 'the node cannot start again yet')
-    for (let round = 1; failures() === 0; round++) {
-      if (round > 1) await redis.restart()
-      const before = { starts: times(node, 'hub ready'), losses: times(node, 'the node lost track') }
-      const client = redis.client()
-      await client.flushall()
-      client.disconnect() // otherwise this client would connect to `hanging` below, too
-      await until(() => times(node, 'the node lost track') > before.losses)
-      await redis.kill()
-      await until(() => failures() > 0 || times(node, 'hub ready') > before.starts)
-    }
-    // Wait for five failures: from then on, one pause and one attempt take so long that SIGTERM must interrupt them.
-    await until(() => failures() >= 5)
-    const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
-    t.teardown(() => hanging.close())
-    await once(hanging, 'connection')
-    t.equal(await node.stop('SIGTERM'), 0)
-  },
-)
+onRedis('SIGTERM ends a node that wants to start again while Redis hangs', async (t, redis) => {
+  const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
+  const node = await spawnHub(t, await temporaryDirectory(t), env)
+  // Redis must be killed before the node has started again. If the node was faster, the loop tries once more.
+  const failures = () => times(node, 'the node cannot start again yet')
+  for (let round = 1; failures() === 0; round++) {
+    if (round > 1) await redis.restart()
+    const before = { starts: times(node, 'hub ready'), losses: times(node, 'the node lost track') }
+    const client = redis.client()
+    await client.flushall()
+    client.disconnect() // otherwise this client would connect to `hanging` below, too
+    await until(() => times(node, 'the node lost track') > before.losses)
+    await redis.kill()
+    await until(() => failures() > 0 || times(node, 'hub ready') > before.starts)
+  }
+  // Wait for five failures: from then on, one pause and one attempt take so long that SIGTERM must interrupt them.
+  await until(() => failures() >= 5)
+  const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
+  t.teardown(() => hanging.close())
+  await once(hanging, 'connection')
+  t.equal(await node.stop('SIGTERM'), 0)
+})
 
 /** Adds a credential. False if the node refuses, for example because it is starting again. */
 async function adds(node: FleetNode): Promise<boolean> {

@@ -1,7 +1,6 @@
-import t from 'tap'
 import { call } from '../../../cli/connection.ts'
 import { openApi } from '../../bridge-https/api.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { until } from '../../until.ts'
 
@@ -13,8 +12,7 @@ interface Status {
 const answerOf = (hub: TestHub, command: string, args: object = {}) =>
   call(hub.adminSocket, command, { ...args }, 'tester')
 
-t.test('while Redis is away hubctl says so, and status still answers', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('while Redis is away hubctl says so, and status still answers', async (t, redis) => {
   const hub = await startTestHub(t, { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' })
   const api = await openApi(t, hub)
   const { username } = await hub.subscriber('radio/#')
@@ -51,29 +49,24 @@ t.test('while Redis is away hubctl says so, and status still answers', { skip: w
   t.match(await hub.ask('credentials.list'), [{ username }], 'and nothing was changed')
 })
 
-t.test(
-  'while the log of changes cannot be read the node says so, and why',
-  { skip: withoutRedis },
-  async (t) => {
-    const redis = await startRedis(t)
-    const hub = await startTestHub(t, { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' })
-    const api = await openApi(t, hub)
-    const store = async () => (await hub.ask<Status>('status')).store
-    const logged = (message: string) => hub.lines.filter(({ msg }) => msg === message)
-    const unread = 'the log of changes of Redis cannot be read: nothing is acknowledged'
-    const problem = /^the log of changes of Redis cannot be read \(NOPERM /
+onRedis('while the log of changes cannot be read the node says so, and why', async (t, redis) => {
+  const hub = await startTestHub(t, { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' })
+  const api = await openApi(t, hub)
+  const store = async () => (await hub.ask<Status>('status')).store
+  const logged = (message: string) => hub.lines.filter(({ msg }) => msg === message)
+  const unread = 'the log of changes of Redis cannot be read: nothing is acknowledged'
+  const problem = /^the log of changes of Redis cannot be read \(NOPERM /
 
-    await redis.client().call('ACL', ['SETUSER', 'default', '-xread'])
-    await until(() => logged(unread).length > 0)
-    t.match(await store(), { ok: false, problem })
-    t.match(await answerOf(hub, 'credentials.list'), {
-      error: { message: /^the store does not answer: the log of changes of Redis cannot be read \(NOPERM / },
-    })
-    t.match((await api.call('GET', '/health')).json, { status: 'unavailable', store: false })
+  await redis.client().call('ACL', ['SETUSER', 'default', '-xread'])
+  await until(() => logged(unread).length > 0)
+  t.match(await store(), { ok: false, problem })
+  t.match(await answerOf(hub, 'credentials.list'), {
+    error: { message: /^the store does not answer: the log of changes of Redis cannot be read \(NOPERM / },
+  })
+  t.match((await api.call('GET', '/health')).json, { status: 'unavailable', store: false })
 
-    await redis.client().call('ACL', ['SETUSER', 'default', '+xread'])
-    await until(() => logged('the log of changes of Redis is read again').length > 0)
-    await until(async () => (await store()).ok)
-    t.match(logged(unread), [{ level: 50, reason: /^NOPERM / }])
-  },
-)
+  await redis.client().call('ACL', ['SETUSER', 'default', '+xread'])
+  await until(() => logged('the log of changes of Redis is read again').length > 0)
+  await until(async () => (await store()).ok)
+  t.match(logged(unread), [{ level: 50, reason: /^NOPERM / }])
+})

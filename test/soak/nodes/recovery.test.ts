@@ -1,9 +1,8 @@
 import { join } from 'node:path'
-import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
@@ -21,8 +20,7 @@ interface Row {
   nextTry: string | null
 }
 
-t.test('what one node sees of an endpoint ends the pauses of all', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('what one node sees of an endpoint ends the pauses of all', async (t, redis) => {
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)
   receiver.behave(() => 503)

@@ -12,7 +12,7 @@ import { connectPublisher } from '../../clients.ts'
 import { compiledServer } from '../../compiled-server.ts'
 import { playing, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { shareSigningKeyOn } from '../../signing-key.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { until } from '../../until.ts'
@@ -121,8 +121,7 @@ t.test('lines are lost, and said to be, when nobody reads for long', async (t) =
   t.equal(await hub.stop(), 0)
 })
 
-t.test('lines of two workers are whole, however late they are read', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('lines of two workers are whole, however late they are read', async (t, redis) => {
   await shareSigningKeyOn(redis.url)
   const hub = await startWithLog(t, 'pipe', workersOn(redis.url))
   const others = [await hub.enter(), await hub.enter()]

@@ -1,7 +1,6 @@
 import { copyFile, rename, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import t from 'tap'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { shareSigningKeyOn } from '../../signing-key.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
@@ -14,8 +13,7 @@ import { areBack, workersOf, workersOn } from './start-workers.ts'
 
 const failed = 'a worker could not be started'
 
-t.test('a worker that cannot be started for a while comes back', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a worker that cannot be started for a while comes back', async (t, redis) => {
   await shareSigningKeyOn(redis.url)
   const home = await temporaryDirectory(t)
   const node = join(home, 'node')

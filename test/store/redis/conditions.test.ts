@@ -1,14 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t from 'tap'
 import { keysOf } from '../../../store/redis/script.ts'
 import { ConditionFailed, type SharedStore } from '../../../store/store.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, startRedis } from '../../redis-server.ts'
 import { entries, openRedis, text } from '../open-redis.ts'
 import { startNetwork } from '../slow-network.ts'
 
-t.test('conditions on a store that nodes share', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
-
+onRedis('conditions on a store that nodes share', async (t, redis) => {
   t.test('of two nodes that want an absent key one gets it, and the other knows by then who', async (t) => {
     const space = { project: 'race' }
     const nodes = await Promise.all(

@@ -1,11 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t from 'tap'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis } from '../../redis-server.ts'
 import { numbered, openRedis, text } from '../open-redis.ts'
 
-t.test('a node that stands still for longer than Redis may take', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
-
+onRedis('a node that stands still for longer than Redis may take', async (t, redis) => {
   t.test('reads the answers that came meanwhile before it gives up', async (t) => {
     const store = await openRedis(t, redis.url, { project: 'sent', timeoutMs })
     await store.commit([{ put: 'k/1', value: 'first' }])

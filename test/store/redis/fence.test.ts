@@ -1,6 +1,5 @@
-import t from 'tap'
 import type { SharedStore } from '../../../store/store.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, startRedis } from '../../redis-server.ts'
 import { entries, openRedis } from '../open-redis.ts'
 import { startNetwork } from '../slow-network.ts'
 
@@ -11,8 +10,7 @@ const enter = (store: SharedStore, value: string) => store.enter([{ put: key, va
 const put = (name: string) => ({ put: `k/${name}`, value: 'x' })
 const fenced = { name: 'Fenced' }
 
-t.test('a node whose membership is gone', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a node whose membership is gone', async (t, redis) => {
   let spaces = 0
   const openTwo = async () => {
     const project = `fence ${spaces++}`

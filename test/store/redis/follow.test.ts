@@ -2,16 +2,13 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
-import t from 'tap'
 import { keyOf } from '../../../store/commit.ts'
 import { keysOf } from '../../../store/redis/script.ts'
 import type { SharedStore, Told } from '../../../store/store.ts'
-import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, type RedisServer, startRedis } from '../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../open-redis.ts'
 
-t.test('following', { skip: withoutRedis }, async (t) => {
-  const shared = await startRedis(t)
-
+onRedis('following', async (t, shared) => {
   t.test('what was given up and applied all the same is told to its node as well', async (t) => {
     const redis = await startRedis(t)
     const [writer, follower] = [

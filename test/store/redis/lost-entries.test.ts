@@ -1,9 +1,8 @@
 import { cpSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
 import { keyOf } from '../../../store/commit.ts'
 import { type Change, ConditionFailed, type SharedStore } from '../../../store/store.ts'
-import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, type RedisServer } from '../../redis-server.ts'
 import { entries, openRedis } from '../open-redis.ts'
 
 const mustStartAgain = { message: /must start again/ }
@@ -18,8 +17,7 @@ const ways: readonly [name: string, learn: (store: SharedStore) => Promise<unkno
   ['failed condition', (store) => store.commit([{ check: 'n/', when: 'present' }]).catch(onlyFailed)],
 ]
 
-t.test('a node that is loading while Redis loses its newest entries', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a node that is loading while Redis loses its newest entries', async (t, redis) => {
   const spaces = ways.flatMap(([name, learn]) => [
     { project: `${name}, loaded`, learn },
     { project: `${name}, loading`, learn },
@@ -79,8 +77,7 @@ t.test('a node that is loading while Redis loses its newest entries', { skip: wi
   }
 })
 
-t.test('a node that reads old entries goes on', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a node that reads old entries goes on', async (t, redis) => {
   const options = { logBytes: 20_000 }
   const [store, writer] = [await openRedis(t, redis.url, options), await openRedis(t, redis.url, options)]
   store.follow(() => undefined, t.fail)

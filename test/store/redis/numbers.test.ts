@@ -1,14 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import t from 'tap'
 import { keysOf } from '../../../store/redis/script.ts'
 import type { Change, SharedStore } from '../../../store/store.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, startRedis } from '../../redis-server.ts'
 import { entries, openRedis, text } from '../open-redis.ts'
 import { startNetwork } from '../slow-network.ts'
 
-t.test('numbers on a store that nodes share', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
-
+onRedis('numbers on a store that nodes share', async (t, redis) => {
   t.test('concurrent commits of two nodes take numbers in the order that is told', async (t) => {
     const open = async () => {
       const store = await openRedis(t, redis.url, { project: 'concurrent' })

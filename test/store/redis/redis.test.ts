@@ -1,17 +1,14 @@
 import { randomUUID } from 'node:crypto'
-import t from 'tap'
 import { keepsStored } from '../../../store/commit.ts'
 import { encodeGroup } from '../../../store/redis/changes.ts'
 import { type Argument, commitScript, keysOf } from '../../../store/redis/script.ts'
 import type { Change } from '../../../store/store.ts'
 import { freePort } from '../../free-port.ts'
-import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, type RedisServer, startRedis } from '../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../open-redis.ts'
 import { storeSuite } from '../suite.ts'
 
-t.test('Redis', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
-
+onRedis('Redis', async (t, redis) => {
   storeSuite(t, async (t) => {
     const space = { project: randomUUID() }
     let current = await openRedis(t, redis.url, space)

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { problemsOf, redisSettingProblems, watchRedisSettings } from '../../../store/redis/settings.ts'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { onRedis, startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { until } from '../../until.ts'
 
@@ -44,8 +44,7 @@ t.test('a Redis of which this is asked', { skip: withoutRedis }, async (t) => {
   ])
 })
 
-t.test('a change of a setting is told once, and so is its end', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a change of a setting is told once, and so is its end', async (t, redis) => {
   const client = redis.client()
   const told: [problem: string, isMended: boolean][] = []
   const watch = await watchRedisSettings({

@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
-import { startRedis, withoutRedis } from '../../../redis-server.ts'
+import { onRedis, startRedis, withoutRedis } from '../../../redis-server.ts'
 import { openRedis, text } from '../../../store/open-redis.ts'
 import { until } from '../../../until.ts'
 import { startNetwork } from '../../fence/network.ts'
@@ -54,25 +54,20 @@ t.test('a node follows new Sentinels after all old ones are gone', { skip: witho
 })
 
 // A rejection that nobody hears ends a node, and fails this test.
-t.test(
-  'the connection to a Sentinel breaks while the node subscribes again',
-  { skip: withoutRedis },
-  async (t) => {
-    const master = await startRedis(t)
-    const sentinel = await startRedis(t, [`sentinel monitor hub 127.0.0.1 ${master.port} 1`], 'sentinel')
-    let subscriptions = 0
-    const network = await startNetwork(t, sentinel.port, (chunk) => {
-      const isAnswer = chunk.toString('latin1').startsWith('*3')
-      if (chunk.includes('psubscribe') && !isAnswer && ++subscriptions === 2) network.drop()
-      return chunk
-    })
-    const server = { sentinels: [{ host: '127.0.0.1', port: network.port }], name: 'hub' }
-    const store = await openRedisStore({ server, project: 'hub', stage: 'test' })
-    t.teardown(() => store.close())
-    await until(async () => subscriptions === 1)
-    network.drop()
-    await until(async () => subscriptions === 3)
-    await store.commit([{ put: 'n/1', value: 'x' }])
-    t.equal(await text(store, 'n/1'), 'x')
-  },
-)
+onRedis('the connection to a Sentinel breaks while the node subscribes again', async (t, master) => {
+  const sentinel = await startRedis(t, [`sentinel monitor hub 127.0.0.1 ${master.port} 1`], 'sentinel')
+  let subscriptions = 0
+  const network = await startNetwork(t, sentinel.port, (chunk) => {
+    const isAnswer = chunk.toString('latin1').startsWith('*3')
+    if (chunk.includes('psubscribe') && !isAnswer && ++subscriptions === 2) network.drop()
+    return chunk
+  })
+  const server = { sentinels: [{ host: '127.0.0.1', port: network.port }], name: 'hub' }
+  const store = await openRedisStore({ server, project: 'hub', stage: 'test' })
+  t.teardown(() => store.close())
+  await until(async () => subscriptions === 1)
+  network.drop()
+  await until(async () => subscriptions === 3)
+  await store.commit([{ put: 'n/1', value: 'x' }])
+  t.equal(await text(store, 'n/1'), 'x')
+})

@@ -1,12 +1,10 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
-import { startRedis, withoutRedis } from '../../../redis-server.ts'
+import { onRedis } from '../../../redis-server.ts'
 import { numbered, openRedis } from '../../../store/open-redis.ts'
 import { startNetwork } from '../../../store/slow-network.ts'
 
-t.test('a log of changes that this node may not read', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a log of changes that this node may not read', async (t, redis) => {
   const client = redis.client()
   await once(client, 'ready')
   const states: { up: boolean; reason?: string }[] = []
@@ -57,32 +55,26 @@ t.test('a log of changes that this node may not read', { skip: withoutRedis }, a
   t.strictSame(told, inOrder, 'what was given up is told, in the order of the log')
 })
 
-t.test(
-  'a Redis that is away is not reported as a log that cannot be read',
-  { skip: withoutRedis },
-  async (t) => {
-    const redis = await startRedis(t)
-    const states: string[] = []
-    const store = await openRedis(t, redis.url, {
-      timeoutMs: 1_000,
-      onReading: ({ up }) => states.push(`log ${up}`),
-      onConnection: ({ up }) => states.push(`Redis ${up}`),
-    })
-    store.follow(() => undefined, t.fail)
-    await store.commit([{ put: 'k/1', value: 'x' }])
-    await redis.kill()
-    // These commits take longer than 3 s, after which an unreadable log would be reported.
-    for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
-    await redis.restart()
-    while (!states.includes('Redis true')) {
-      await store.commit([{ put: 'k/2', value: 'x' }]).catch(() => undefined)
-    }
-    t.strictSame(states, ['Redis false', 'Redis true'])
-  },
-)
+onRedis('a Redis that is away is not reported as a log that cannot be read', async (t, redis) => {
+  const states: string[] = []
+  const store = await openRedis(t, redis.url, {
+    timeoutMs: 1_000,
+    onReading: ({ up }) => states.push(`log ${up}`),
+    onConnection: ({ up }) => states.push(`Redis ${up}`),
+  })
+  store.follow(() => undefined, t.fail)
+  await store.commit([{ put: 'k/1', value: 'x' }])
+  await redis.kill()
+  // These commits take longer than 3 s, after which an unreadable log would be reported.
+  for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
+  await redis.restart()
+  while (!states.includes('Redis true')) {
+    await store.commit([{ put: 'k/2', value: 'x' }]).catch(() => undefined)
+  }
+  t.strictSame(states, ['Redis false', 'Redis true'])
+})
 
-t.test('a node that has much to read waits for its own commits', { skip: withoutRedis }, async (t) => {
-  const redis = await startRedis(t)
+onRedis('a node that has much to read waits for its own commits', async (t, redis) => {
   const network = await startNetwork(t, redis.port, { delayMs: 200 })
   const [store, other] = [
     await openRedis(t, network.url, { timeoutMs: 2_000 }),
