@@ -38,7 +38,7 @@ import { createLocalSessions } from './session/local-sessions.ts'
 import { openProgress } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
 import { createRecords } from './session/session-record.ts'
-import { createEndedSessions, createSessions } from './session/sessions.ts'
+import { createSessions } from './session/sessions.ts'
 import { createStoredSessions } from './session/stored-sessions.ts'
 import { createGrants, createSubscribing } from './session/subscribing.ts'
 import { createSweeping } from './sweeping.ts'
@@ -104,8 +104,7 @@ export async function createBroker(parts: BrokerParts) {
   const clean = createCleanSessions({ store, nodes })
   const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds, clean })
   const progress = await openProgress({
-    store,
-    nodes,
+    ...parts,
     journal,
     hubTime,
     sessions: local.values,
@@ -114,8 +113,6 @@ export async function createBroker(parts: BrokerParts) {
     reading,
     outgoing,
     bounds,
-    log,
-    metrics,
   })
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const returning = createReturning({
@@ -130,8 +127,7 @@ export async function createBroker(parts: BrokerParts) {
     bounds,
   })
   const stored = createStoredSessions({ store, records, known, local, outgoing, clean })
-  const ended = createEndedSessions({ isLeader, known, progress, stored, clean })
-  const sessions = createSessions({ known, local, records, stored, ended, reading, clean })
+  const sessions = createSessions({ isLeader, known, local, records, stored, progress, reading, clean })
   const takeOver = createTakeOver({ local, known, clients, calls, clean, nodes })
   const maxPerCredential = limits.maxSessionsPerCredential
   const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })

@@ -16,18 +16,19 @@ const maxTries = 5
 
 /**
  * The sessions of the clients that are connected to this node. If another node claims a session that ends here, the
- * store decides.
+ * store decides. On the leader, also the ends of sessions whose clients are nowhere.
  */
 export function createSessions(parts: {
+  isLeader: () => boolean
   known: KnownSessions
   local: LocalSessions
   records: Records
   stored: StoredSessions
-  ended: EndedSessions
+  progress: Progress
   reading: Reading
   clean: CleanSessions
 }) {
-  const { known, local, records, stored, ended, reading, clean } = parts
+  const { isLeader, known, local, records, stored, progress, reading, clean } = parts
 
   known.onChanged((clientId, record) => {
     const session = local.get(clientId)
@@ -49,7 +50,20 @@ export function createSessions(parts: {
     get: local.connected,
     /** The sessions of all clients that are connected here. */
     connected,
-    ...ended,
+    endGone,
+
+    /** Removes sessions that have been offline for too long, and returns their number. */
+    async sweep(): Promise<number> {
+      if (!isLeader()) return 0
+      // `endGone` may have failed when the node went away.
+      await endGone()
+      const expired = [...known.values()].filter(known.hasExpired)
+      await eachOf(expired, stored.remove)
+      // Only now: a node may have taken a session over, and ended, while sessions were removed.
+      const named = new Set([...known.values()].map(({ node }) => node))
+      await progress.remove(progress.ended().filter((run) => !named.has(run)))
+      return expired.length
+    },
 
     /** The client has gone: ends a clean session [MQTT-3.1.2-6], and stores that a persistent one is offline. */
     async leave(session: Session): Promise<void> {
@@ -137,40 +151,8 @@ export function createSessions(parts: {
     local.remove(session)
     connection?.cut('takeover', 'another connection with the same client id')
   }
-}
 
-type EndedSessions = ReturnType<typeof createEndedSessions>
-
-/**
- * Removes expired sessions. If a node is gone, stores its run's end, and removes the records of its clean sessions. Only
- * the leader does this.
- */
-export function createEndedSessions(parts: {
-  isLeader: () => boolean
-  known: KnownSessions
-  progress: Progress
-  stored: StoredSessions
-  clean: CleanSessions
-}) {
-  const { isLeader, known, progress, stored, clean } = parts
-
-  return {
-    endGone,
-
-    /** Removes sessions that have been offline for too long, and returns their number. */
-    async sweep(): Promise<number> {
-      if (!isLeader()) return 0
-      // `endGone` may have failed when the node went away.
-      await endGone()
-      const expired = [...known.values()].filter(known.hasExpired)
-      await eachOf(expired, stored.remove)
-      // Only now: a node may have taken a session over, and ended, while sessions were removed.
-      const named = new Set([...known.values()].map(({ node }) => node))
-      await progress.remove(progress.ended().filter((run) => !named.has(run)))
-      return expired.length
-    },
-  }
-
+  /** If nodes are gone, stores the ends of their runs, and removes the records of their clean sessions. */
   async function endGone(): Promise<void> {
     if (!isLeader()) return
     const gone = known.gone()
