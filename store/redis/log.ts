@@ -313,7 +313,7 @@ function createPassing(position: string) {
   function callBack(id: string, isDue: (next: string) => boolean): boolean {
     passed = id
     const due = waiting.filter((each) => isDue(each.id))
-    waiting = waiting.filter((each) => !due.includes(each))
+    waiting = waiting.filter((each) => !isDue(each.id))
     for (const { onPassed } of due) onPassed()
     return due.length > 0
   }
