@@ -15,7 +15,6 @@ const wrong: Record<string, string> = {
   'latency --only pipelined-gets': 'latency has no part pipelined-gets',
   'attacks --only nothing': 'attacks has no part nothing',
   'latency --before': '--before needs a value',
-  'week --before HEAD': 'week has no --before',
   'hazards --before HEAD': 'hazards has no --before',
   'latency --peers mosquitto --before HEAD': '--before is measured beside the hub: it needs --peers hub',
   'latency --node node': '--node needs --before',
