@@ -2,7 +2,6 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay, setImmediate } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
 import type { Config } from './config/settings.ts'
 import { version } from './config/version.ts'
 import type { Hub } from './hub.ts'
@@ -54,10 +53,7 @@ async function main(argv: readonly string[]): Promise<void> {
     const { runWorkers } = await import('./workers/primary.ts')
     process.exit(await runWorkers({ config, log, stopped }).catch(cannotStart))
   }
-  // docs/decisions, "A node starts cold".
-  setFlagsFromString('--no-lazy')
   const { startHub } = await import('./hub.ts')
-  setFlagsFromString('--lazy')
   // Node.js 24 loads modules in one turn of the event loop: a signal that came meanwhile is heard in the next one.
   await setImmediate()
   let node = await start().catch(cannotStart)
