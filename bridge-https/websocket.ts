@@ -145,7 +145,7 @@ export function createWebSocketDoor(parts: {
     websocket.on('message', begin)
     const passed = (content: Buffer) => {
       ofControlFrames += controlFrameBytes + content.length
-      // Then no message is incomplete. Before the log-in nobody has a reason to ping for long.
+      // If nothing else has come, no message is incomplete. Before the log-in pings count: no client needs many there.
       if (stream.isAnswered && ofControlFrames >= bytes) begin()
     }
     websocket.on('ping', passed)
@@ -232,7 +232,7 @@ class WebSocketStream extends Duplex {
   }
 
   #send(bytes: Buffer, done?: (error?: Error | null) => void): void {
-    // The client has closed, and the broker still takes its packets: nobody reads the answers.
+    // A client that has closed reads no answers, and the broker still takes the packets that it sent before.
     if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.send(bytes, done)
     else done?.()
   }

@@ -61,13 +61,7 @@ t.test('messages that are being stored while the queue is sent keep their order'
 })
 
 t.test('a QoS 2 message is processed once when its client is taken over meanwhile', async (t) => {
-  const { store, broker } = await openFailing(t)
-  const watcher = await subscriber(t, broker, 'w', { a: 0 })
-  const first = await peer(t, broker, 'p', { clean: false })
-  const storing = store.hold(touches('incoming/'))
-  first.send(publish('a', 2, 5))
-  await storing
-  const second = await peer(t, broker, 'p', { clean: false })
+  const { store, watcher, second } = await takenOver(t)
   second.send(publish('a', 2, 5, { dup: true }))
   await second.settled()
   store.release()
@@ -77,13 +71,7 @@ t.test('a QoS 2 message is processed once when its client is taken over meanwhil
 })
 
 t.test('a QoS 2 message that was not stored is new when it comes to the next connection', async (t) => {
-  const { store, broker } = await openFailing(t)
-  const watcher = await subscriber(t, broker, 'w', { a: 0 })
-  const first = await peer(t, broker, 'p', { clean: false })
-  const storing = store.hold(touches('incoming/'))
-  first.send(publish('a', 2, 5))
-  await storing
-  const second = await peer(t, broker, 'p', { clean: false })
+  const { store, watcher, second } = await takenOver(t)
   store.fail(touches('incoming/'))
   store.release()
   await until(() => store.refused === 1)
@@ -95,13 +83,7 @@ t.test('a QoS 2 message that was not stored is new when it comes to the next con
 })
 
 t.test('a QoS 2 message is released when it is stored, and its identifier is free then', async (t) => {
-  const { store, broker } = await openFailing(t)
-  const watcher = await subscriber(t, broker, 'w', { a: 0 })
-  const first = await peer(t, broker, 'p', { clean: false })
-  const storing = store.hold(touches('incoming/'))
-  first.send(publish('a', 2, 5))
-  await storing
-  const second = await peer(t, broker, 'p', { clean: false })
+  const { store, watcher, second } = await takenOver(t)
   second.send({ cmd: 'pubrel', messageId: 5 })
   await second.settled()
   t.notOk(second.packets.some(({ cmd }) => cmd === 'pubcomp'))
@@ -419,4 +401,16 @@ async function openConnections(broker: Plain, count: number): Promise<void> {
 async function dropped({ metrics }: Plain): Promise<number> {
   const { values } = await metrics.messagesDropped.get()
   return values.reduce((sum, { value }) => sum + value, 0)
+}
+
+/** A client at QoS 2 that is taken over (`second`) while its message to `watcher` is being stored: the store holds it. */
+async function takenOver(t: Test) {
+  const { store, broker } = await openFailing(t)
+  const watcher = await subscriber(t, broker, 'w', { a: 0 })
+  const first = await peer(t, broker, 'p', { clean: false })
+  const storing = store.hold(touches('incoming/'))
+  first.send(publish('a', 2, 5))
+  await storing
+  const second = await peer(t, broker, 'p', { clean: false })
+  return { store, watcher, second }
 }

@@ -360,7 +360,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       }
     }
     const since = performance.now() - forgottenMs
-    // What is beyond `maxListed` may come again if it was acknowledged since the log-in, but not at QoS 2.
+    // With a small `maxListed`, a crash repeats what a client acknowledged since its log-in. It repeats nothing at QoS 2.
     const isListed = bounds.maxListed > 1_000
     const isForgotten = (at: number) => at > since || (!isListed && at > -Infinity)
     for (const session of there) {
