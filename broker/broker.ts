@@ -181,7 +181,7 @@ export async function createBroker(parts: BrokerParts) {
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => {
     settled(sessions.claimAgain())
-    settled(wills.endPublished(clients.open))
+    running.add(wills.endPublished(clients.open))
   })
   const sweeping = createSweeping({ hubTime, retained, trimming, sessions, log, metrics })
 

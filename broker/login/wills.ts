@@ -101,11 +101,16 @@ export async function createWills(parts: {
      * Closes the connections whose wills another node has published, because it took this node for gone. Their clients
      * come back, each with its will: otherwise none would go out when they are really gone.
      */
-    async endPublished(clients: Iterable<Client>): Promise<void> {
+    endPublished: (clients: Iterable<Client>): Promise<void> => {
       // With CONNACK, the will is stored.
       const withWill = [...clients].filter(({ session, willKey }) => session?.outgoing && willKey)
-      await eachOf(withWill, async ({ connection, willKey }) => {
-        if (willKey && !(await stored.isDue(willKey))) connection.cut('cut-off', 'its will was published')
+      return keepTrying(async () => {
+        // A node that held this lock before may still be publishing: it asked before it heard of the return. Whoever gets
+        // the lock later has heard of it, because the log of changes has one order.
+        await inLock(async () => undefined)
+        await eachOf(withWill, async ({ connection, willKey }) => {
+          if (willKey && !(await stored.isDue(willKey))) connection.cut('cut-off', 'its will was published')
+        })
       })
     },
 
