@@ -138,11 +138,19 @@ async function droppedBytes(directory: string): Promise<number> {
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** Rejects if CURRENT is missing, but the directory has other files of LevelDB. LevelDB would delete these files. */
+/**
+ * Rejects if LevelDB would open what is left of a store: without CURRENT it deletes the other files, and it does not miss
+ * its log. The first opening, which a crash may interrupt, makes CURRENT before the log, and no second manifest.
+ */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
-  const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
-  if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
+  const hasLog = names.some((name) => name.endsWith('.log'))
+  const isNew = !hasLog && !names.some((name) => /\.ldb$|^MANIFEST-(?!000001$)/.test(name))
+  if (isNew) return
+  if (!names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
+  const current = await readFile(join(directory, 'CURRENT'), 'utf8')
+  if (!/^MANIFEST-\d+\n$/.test(current)) throw new Error('Corruption: CURRENT names no manifest')
+  if (!hasLog) throw new Error('Corruption: the log is missing')
 }
 
 function openFailure(directory: string, error: unknown): Error {

@@ -71,7 +71,16 @@ const all = () => true
 t.test('what LevelDB can repair is repaired, and what was found is kept', async (t) => {
   const cases: [what: string, damage: (find: Find) => void, survives: (key: number) => boolean][] = [
     ['CURRENT is garbage', (find) => writeFileSync(find(/^CURRENT$/), 'garbage'), all],
+    ['CURRENT names no manifest', (find) => writeFileSync(find(/^CURRENT$/), 'MANIFEST-00000t\n'), all],
     ['CURRENT is missing', (find) => rmSync(find(/^CURRENT$/)), all],
+    ['the log is missing', (find) => rmSync(find(/\d\.log$/)), inTable],
+    [
+      'only the log is left',
+      (find) => {
+        for (const name of [/^CURRENT$/, /^MANIFEST/, /ldb$/]) rmSync(find(name))
+      },
+      (key) => !inTable(key),
+    ],
     ['the manifest is garbage', (find) => writeFileSync(find(/^MANIFEST/), Buffer.alloc(5000, 'q')), all],
     ['the manifest has flipped bytes', (find) => flip(find(/^MANIFEST/), 20, 4), all],
     ['the manifest is cut', (find) => halve(find(/^MANIFEST/)), all],
@@ -101,6 +110,23 @@ t.test('what LevelDB can repair is repaired, and what was found is kept', async 
     t.equal(await replacementOf(directory), undefined, 'this is no replacement')
     t.same(besides(directory), [`store.damaged-${movedTo.split('.damaged-')[1]}`])
     t.same((await openDamaged(directory)).damages, [], 'and it is not damaged any more')
+  }
+})
+
+t.test('a store whose first opening a crash has interrupted is no damaged one', async (t) => {
+  const manifest = Buffer.from(
+    '957cb9c5220001011a6c6576656c64622e4279746577697365436f6d70617261746f72020003020400',
+    'hex',
+  )
+  const cases: [what: string, files: Record<string, Buffer | string>][] = [
+    ['before CURRENT', { 'MANIFEST-000001': manifest, '000001.dbtmp': 'MANIFEST-000001\n' }],
+    ['before the log', { 'MANIFEST-000001': manifest, CURRENT: 'MANIFEST-000001\n' }],
+  ]
+  for (const [what, files] of cases) {
+    const directory = t.testdir({ store: {} })
+    for (const [name, content] of Object.entries(files))
+      writeFileSync(join(directory, 'store', name), content)
+    t.same(await openDamaged(join(directory, 'store')), { damages: [], kept: [] }, what)
   }
 })
 
