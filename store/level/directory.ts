@@ -53,6 +53,7 @@ async function openOrMend(
 const sizes = { blockSize: 16 * 1024, writeBufferSize: 16 * 1024 * 1024 }
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
+  await readLogs(directory)
   const encodings = { keyEncoding: 'utf8', valueEncoding: 'buffer' } as const
   const db = new ClassicLevel<string, Buffer>(directory, { ...encodings, ...sizes })
   await db.open()
@@ -63,6 +64,15 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
     throw error
   }
   return db
+}
+
+/**
+ * Rejects if a log cannot be read, for example without permission, or because no more files can be opened. LevelDB would
+ * open the store without that log, and delete it.
+ */
+async function readLogs(directory: string): Promise<void> {
+  const names: string[] = await readdir(directory).catch(() => [])
+  for (const name of names) if (name.endsWith('.log')) await readFile(join(directory, name))
 }
 
 /** Reads the entries, because LevelDB finds damage only when it reads. Skips keys below `uncheckedPrefixes`. */
@@ -81,7 +91,9 @@ export async function reopen(
   former: ReadonlyMap<string, Buffer | undefined>,
 ): Promise<void> {
   await db.close()
-  await db.open()
+  await readLogs(db.location)
+  // A directory that is gone is no empty store.
+  await db.open({ createIfMissing: false })
   const present = await db.getMany([...former.keys()])
   const batch = db.batch()
   for (const [index, [key, stored]] of [...former].entries()) {

@@ -1,6 +1,16 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { appendFileSync, closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
+import {
+  appendFileSync,
+  closeSync,
+  openSync,
+  readdirSync,
+  readlinkSync,
+  readSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
@@ -197,6 +207,39 @@ t.test('a commit that was rejected because the disk did not sync is not there la
   t.same(await entries(again), ['k/changed newer', ...after.slice(1)])
 })
 
+t.test('a store whose log cannot be read waits for it, and loses nothing', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const store = await openEmbeddedStore(directory)
+  const put = (key: string) => store.commit([{ put: key, value: '' }])
+  const entries = async () => (await store.last('k/', 9)).map(([key]) => key)
+  await put('k/stored')
+  const { path } = breakSync(directory)
+  await t.rejects(put('k/rejected'), /Invalid argument/)
+  renameSync(path, `${path}.aside`)
+  symlinkSync(path, path) // no user can open it
+  for (let attempt = 0; attempt < 2; attempt++) await t.rejects(put('k/rejected'), { code: 'ELOOP' })
+  renameSync(`${path}.aside`, path)
+  await put('k/next')
+  t.same(await entries(), ['k/stored', 'k/next'])
+  await store.close()
+})
+
+t.test('a store whose files are gone is not taken for an empty one', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const store = await openEmbeddedStore(directory)
+  const put = (key: string) => store.commit([{ put: key, value: '' }])
+  await put('k/stored')
+  breakSync(directory)
+  await t.rejects(put('k/rejected'), /Invalid argument/)
+  renameSync(directory, `${directory}.aside`)
+  for (let attempt = 0; attempt < 2; attempt++) await t.rejects(put('k/rejected'))
+  rmSync(directory, { recursive: true, force: true })
+  renameSync(`${directory}.aside`, directory)
+  await put('k/next')
+  t.ok(await store.get('k/stored'))
+  await store.close()
+})
+
 t.test('one process per directory', async (t) => {
   const directory = join(t.testdir(), 'store')
   const writer = startWriter(t, directory, 'k')
@@ -229,9 +272,9 @@ t.test('a directory in use is not damaged', async (t) => {
 
 /**
  * Makes every sync of the store in `directory` fail. LevelDB's log becomes a FIFO, which takes writes but cannot be
- * synced. `keepWritten` appends the writes to the log file.
+ * synced. `keepWritten` appends the writes to the log file, `path`.
  */
-function breakSync(directory: string): { keepWritten(): void } {
+function breakSync(directory: string): { path: string; keepWritten(): void } {
   const fifo = `${directory}.fifo`
   execFileSync('mkfifo', [fifo])
   const links = readdirSync('/proc/self/fd').map((fd) => ({ fd: Number(fd), path: pathOf(Number(fd)) }))
@@ -244,6 +287,7 @@ function breakSync(directory: string): { keepWritten(): void } {
   while (opened.at(-1) !== log.fd) opened.push(openSync(fifo, 'r+'))
   for (const fd of opened.slice(0, -1)) closeSync(fd)
   return {
+    path: log.path,
     keepWritten() {
       const written = Buffer.alloc(64 * 1024)
       appendFileSync(log.path, written.subarray(0, readSync(own, written)))

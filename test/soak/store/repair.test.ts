@@ -7,6 +7,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
@@ -257,6 +258,20 @@ t.test('a crash between any two steps is gone on with', async (t) => {
   t.same(await replacementOf(directory), { at: 'then', movedTo: 'there', reason: 'so' })
   writeFileSync(`${directory}.replaced`, '{"at"')
   t.match(await replacementOf(directory), { movedTo: 'unknown' }, 'a note that cannot be read is one')
+})
+
+t.test('a store whose log cannot be read is not opened, and keeps it', async (t) => {
+  const directory = await makeStore(t)
+  const log = finder(directory)(/\d\.log$/)
+  renameSync(log, `${log}.aside`)
+  symlinkSync(log, log) // no user can open it
+  await t.rejects(openDamaged(directory), {
+    message: /cannot be opened$/,
+    cause: { code: 'ELOOP', path: log },
+  })
+  renameSync(`${log}.aside`, log)
+  t.match(await openDamaged(directory), { damages: [], kept: { length: 400 } })
+  t.same(besides(directory), [])
 })
 
 t.test('a directory in use is not damaged', async (t) => {
