@@ -16,22 +16,10 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
   ])
 }
 
-/**
- * Lets a process run only while no other process wants its core. With a low priority, the process would first finish
- * its time slice of some milliseconds. Does nothing without `chrt` (util-linux).
- */
-export function workAside(pid: number): Promise<void> {
-  return run('chrt', ['--all-tasks', '--idle', '--pid', '0', String(pid)])
-}
-
 /** Keeps all threads of a process on these cores, such as `0-3`. */
-function keepOn(cores: string, pid: number): Promise<void> {
-  return run('taskset', ['-a', '-c', '-p', cores, String(pid)])
-}
-
-async function run(command: string, args: readonly string[]): Promise<void> {
+async function keepOn(cores: string, pid: number): Promise<void> {
   try {
-    await promisify(execFile)(command, args)
+    await promisify(execFile)('taskset', ['-a', '-c', '-p', cores, String(pid)])
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
   }

@@ -9,7 +9,6 @@ import { idle } from './scenarios/idle.ts'
 import { ingest } from './scenarios/ingest.ts'
 import { latency } from './scenarios/latency.ts'
 import { nodes } from './scenarios/nodes.ts'
-import { pages } from './scenarios/pages.ts'
 import { paused } from './scenarios/paused.ts'
 import { post } from './scenarios/post.ts'
 import { push } from './scenarios/push.ts'
@@ -41,7 +40,6 @@ export const scenarios: Record<string, Scenario> = {
   'slow-disk': slowDisk,
   sessions,
   start,
-  pages,
   streams,
   attacks,
   hazards,

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
-import { type Agent, request } from 'node:https'
+import { request } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BenchNode } from './node.ts'
@@ -32,37 +32,20 @@ export async function subscribeWebhook(
 export type HttpsDoor = Pick<BenchNode, 'httpsPort'> & { ca: string | Buffer }
 
 /** Posts JSON to a node. */
-export async function send(
-  { httpsPort, ca }: HttpsDoor,
-  path: string,
-  body: object,
-  { token, agent }: { token?: string | undefined; agent?: Agent } = {},
-) {
-  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
-  const to = {
-    host: 'localhost',
-    port: httpsPort,
-    path,
-    method: 'POST',
-    ca,
-    headers,
-    ...(agent && { agent }),
-  }
-  const sent = request(to).end(JSON.stringify(body))
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-  return { status: answer.statusCode ?? 500, headers: answer.headers, text: await text(answer) }
-}
-
 async function post(
-  door: HttpsDoor,
+  { httpsPort, ca }: HttpsDoor,
   path: string,
   body: object,
   token?: string,
 ): Promise<Record<string, unknown>> {
+  const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
   for (;;) {
-    const { status, headers, text } = await send(door, path, body, { token })
-    if (status < 300) return JSON.parse(text)
-    if (status !== 429) throw new Error(`${path}: ${status} ${text}`)
-    await delay(Number(headers['retry-after']) * 1_000)
+    const sent = request({ host: 'localhost', port: httpsPort, path, method: 'POST', ca, headers })
+    const [answer] = (await once(sent.end(JSON.stringify(body)), 'response')) as [IncomingMessage]
+    const { statusCode = 500 } = answer
+    const said = await text(answer)
+    if (statusCode < 300) return JSON.parse(said)
+    if (statusCode !== 429) throw new Error(`${path}: ${statusCode} ${said}`)
+    await delay(Number(answer.headers['retry-after']) * 1_000)
   }
 }
