@@ -4,7 +4,6 @@ import { crash, crashFigures } from '../sessions/crash.ts'
 import { offline, offlineFigures } from '../sessions/offline.ts'
 import { type Part, type Store, type System, storeBefore, stores, systems } from '../sessions/part.ts'
 import { returning, returningFigures } from '../sessions/returning.ts'
-import { starting, startingFigures } from '../sessions/starting.ts'
 
 const comparisons: Record<string, { compare: ReturnType<typeof on>; about: string }> = {
   offline: {
@@ -32,17 +31,12 @@ const comparisons: Record<string, { compare: ReturnType<typeof on>; about: strin
       '**crash**: a node is killed (`kill -9`) while --crashed persistent sessions are connected, and started again. All of ' +
       'them return at once, beside a healthy publisher and subscriber.',
   },
-  start: {
-    compare: on(stores, starting),
-    about: '**start**: from the start of the process until `hub ready`.',
-  },
 }
-const tables = [offlineFigures, connectedFigures, returningFigures, crashFigures, startingFigures]
+const tables = [offlineFigures, connectedFigures, returningFigures, crashFigures]
 
 export const sessions: Scenario = {
   about:
-    'What persistent sessions cost, on both stores, and Aedes on Redis, which starts no hub and so has no **start**. ' +
-    'Every phase is bounded: --seconds for what is measured, three times as long, and at least 30 s, for what is ' +
+    'What persistent sessions cost, on both stores, and Aedes on Redis. Every phase is bounded: --seconds for what is measured, three times as long, and at least 30 s, for what is ' +
     'awaited, --bound seconds to make sessions or to serve them. ∞ is what did not come in time. Nodes and Redis ' +
     'have half of the cores, the clients the other.',
   options: {
@@ -57,8 +51,6 @@ export const sessions: Scenario = {
     topics: [300],
     atonce: [500],
     crashed: [2500],
-    sessions: [100_000],
-    history: [100_000],
     warm: [6000],
     bound: [600],
   },
@@ -68,7 +60,6 @@ export const sessions: Scenario = {
     ...connectedFigures,
     ...returningFigures,
     ...crashFigures,
-    ...startingFigures,
   },
   tables: tables.map((figures) => Object.keys(figures)),
   compared: [],
