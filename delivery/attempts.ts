@@ -1,7 +1,7 @@
+import type { Attempt } from '../event/outcome-schemas.ts'
 import { digitsOf } from '../store/commit.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
-import type { Attempt, Stretch } from './queue/work-item.ts'
 
 /** Number of attempts that are kept for each queue. */
 export const keptAttempts = 50
@@ -109,7 +109,7 @@ export interface Passed {
 function lineOf(
   livestreamId: string | null,
   events: readonly Passed[],
-  before: Stretch | undefined,
+  before: Attempt['stale'],
   time: string,
 ): Attempt | undefined {
   // One that was set aside is passed over after those that were accepted later.

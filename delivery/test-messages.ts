@@ -1,6 +1,6 @@
+import type { Attempt } from '../event/outcome-schemas.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Attempts } from './attempts.ts'
-import type { Attempt } from './queue/work-item.ts'
 import type { PushSender } from './webhook/push.ts'
 import type { Standings } from './webhook/standing.ts'
 import type { PushSubscription } from './webhook/subscription.ts'

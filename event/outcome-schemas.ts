@@ -53,6 +53,7 @@ export const feedback = Type.Object({
 /** A try to deliver something to a webhook or a plugin target. */
 export const attempt = Type.Object({
   messageId: Type.String({ description: 'Id of the event, or of a test message' }),
+  /** When it began. */
   time: instant,
   status: orNull(integer, 'Status of the answer; null: none came'),
   duration: Type.Integer({ description: 'milliseconds' }),
@@ -62,6 +63,7 @@ export const attempt = Type.Object({
       {
         livestreamId: stringOrNull,
         count: integer,
+        /** When the hub accepted the first and the last of them. No acknowledged delivery lies in between. */
         first: instant,
         last: instant,
       },
@@ -72,6 +74,7 @@ export const attempt = Type.Object({
     ),
   ),
 })
+export type Attempt = Static<typeof attempt>
 
 /** A webhook or plugin target that an event is for. */
 export const receiver = Type.Object({

@@ -1,9 +1,10 @@
+import type { Attempt } from '../../event/outcome-schemas.ts'
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { currentOf, isSame } from './queue.ts'
 import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import { isOvertaken, type Transitions, untilUnchanged } from './transitions.ts'
-import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
+import type { ReadPayload, WorkItem } from './work-item.ts'
 import { deadPrefix, removal, workPrefix } from './work-records.ts'
 
 /** An item keeps this many of its newest attempts. */

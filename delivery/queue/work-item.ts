@@ -1,3 +1,4 @@
+import type { Attempt } from '../../event/outcome-schemas.ts'
 import type { Entry } from '../../journal/entry.ts'
 import type { Change } from '../../store/store.ts'
 import type { Element } from '../worth/element.ts'
@@ -56,31 +57,6 @@ export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | un
 
 /** JSON data. The fields for a webhook differ from those for a plugin target. */
 export type Details = Readonly<Record<string, unknown>>
-
-/** One attempt to deliver an item, as operators and subscribers see it. */
-export interface Attempt {
-  messageId: string
-  /** When the attempt began, ISO 8601. */
-  time: string
-  /** Status of the answer. Null: no answer came, or an answer without a status. */
-  status: number | null
-  /** Milliseconds from the start of the attempt to its outcome. */
-  duration: number
-  /** Why the attempt failed. Null: the target acknowledged the message. */
-  reason: string | null
-  /** It was no attempt: these events were passed over, because they were not worth delivering any more. */
-  stale?: Stretch
-}
-
-/** Events of a livestream that were passed over, with no acknowledged delivery in between. */
-export interface Stretch {
-  /** Null: the hub does not know. */
-  livestreamId: string | null
-  count: number
-  /** When the hub accepted the first and the last of them, ISO 8601. */
-  first: string
-  last: string
-}
 
 /** An item that the hub gave up. Stored with its payload, for a replay. */
 export interface DeadLetter extends StoredItem {

@@ -1,7 +1,7 @@
+import type { Attempt } from '../../event/outcome-schemas.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Slots } from '../queue/limits.ts'
-import type { Attempt } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { type AttemptOutcome, isClosed, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'

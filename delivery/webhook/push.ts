@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import type { Attempt, WorkItem } from '../queue/work-item.ts'
+import type { Attempt } from '../../event/outcome-schemas.ts'
+import type { WorkItem } from '../queue/work-item.ts'
 import { type AttemptOutcome, isClosed, mostLanes, type Target, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { signatureHeaders } from './signature.ts'
