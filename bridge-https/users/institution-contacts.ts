@@ -1,7 +1,7 @@
 import { createCollection } from '../../store/collection.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import { hashOfToken, isSameSecret, newToken } from './passwords.ts'
 import { normalEmail } from './user.ts'
 
@@ -37,14 +37,6 @@ export interface UnconfirmedContact {
 
 type First = (contact: InstitutionContact) => Promise<void>
 
-/** Where to mail. `setAt`: ISO 8601. */
-interface Recipient {
-  email: string
-  unsubscribe: string
-  setAt: string
-  condition: Change
-}
-
 const confirmMs = 72 * 3600 * 1000
 
 /**
@@ -68,7 +60,7 @@ export async function createInstitutionContacts(parts: { store: Store; clock: ()
         .map(({ institutionId }) => institutionId),
 
     /** Where to mail, if the institution has a contact that gets mails. `condition` holds in the store while it does. */
-    recipient(institutionId: string): Recipient | undefined {
+    recipient(institutionId: string) {
       const found = stored.get(institutionId)
       if (!found || stateOf(found) !== 'confirmed') return undefined
       const { email, unsubscribe, setAt } = found

@@ -17,12 +17,6 @@ export interface Notices {
   refusals: readonly { errorCode: string; events: number; message: string; path: string }[]
 }
 
-/** Where the contact of an institution is mailed to, and the secret that ends these mails. */
-interface Recipient {
-  email: string
-  unsubscribe: string
-}
-
 /** Maximum number of confirmation mails per address and hour: operators may mistype an address, and it is a stranger's. */
 const confirmationsPerHour = 3
 /** So many items of each kind are in a mail. */
@@ -82,13 +76,13 @@ export function createInstitutionMail(parts: {
       }),
 
     /**
-     * Mails notices about an institution. Resolves with `notTaken` if the mail server has certainly not taken the mail, and
+     * Mails notices about an institution. `unsubscribe`: the secret that ends these mails. Resolves with `notTaken` if the mail server has certainly not taken the mail, and
      * rejects if it may have.
      */
     async tell(
       institutionId: string,
       notices: Notices,
-      { email, unsubscribe }: Recipient,
+      { email, unsubscribe }: { email: string; unsubscribe: string },
     ): Promise<'sent' | { notTaken: unknown }> {
       const end = unsubscribeUrl(publicUrl(), unsubscribe)
       const lines = [
