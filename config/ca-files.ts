@@ -100,6 +100,16 @@ async function watchCa(setting: string, path: string, log: { info: Tell; error: 
   }
 }
 
+/** Returns a function that makes something of the CA in use, and again after the CA was replaced. */
+export function madeOf<Made>(ca: CurrentCa | undefined, make: (ca: string | undefined) => Made): () => Made {
+  let last: { ca: string | undefined; made: Made } | undefined
+  return () => {
+    const now = ca?.()
+    if (!last || last.ca !== now) last = { ca: now, made: make(now) }
+    return last.made
+  }
+}
+
 /** Adds to a text about a failed connection the setting that helps, if the other side's CA is not trusted. */
 export function withCaHint(text: string, purpose: Purpose): string {
   return untrusted.test(text) ? `${text}; ${settings[purpose].name} may name a CA to trust` : text
@@ -110,11 +120,12 @@ const untrusted =
   /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate signature failure|invalid CA certificate/
 
 /**
- * A TLS context that trusts `ca` (PEM) besides the usual CAs. The option `ca` of Node would replace these, and to parse
+ * A TLS context that trusts `ca` (PEM), if there is one, besides the usual CAs. The option `ca` of Node would replace these, and to parse
  * all 140 of them again takes 40 ms of one turn of the event loop. `addCACert` takes 2 ms; a Node without it parses them.
  */
-export function trustBesides(ca: string, options: SecureContextOptions = {}): SecureContext {
+export function trustBesides(ca: string | undefined, options: SecureContextOptions = {}): SecureContext {
   const made = createSecureContext(options)
+  if (ca === undefined) return made
   if (typeof made.context?.addCACert !== 'function')
     return createSecureContext({ ...options, ca: [...rootCertificates, ca] })
   made.context.addCACert(ca)

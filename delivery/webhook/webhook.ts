@@ -1,5 +1,4 @@
-import { createSecureContext } from 'node:tls'
-import { type CurrentCa, trustBesides } from '../../config/ca-files.ts'
+import { type CurrentCa, madeOf, trustBesides } from '../../config/ca-files.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
 import { slots } from '../queue/limits.ts'
@@ -56,34 +55,33 @@ export function createWebhooks(options: {
   /** Connections whose outcome is known, and which still get the rest of an answer. */
   const reading = new Set<Connection>()
   const addressOf = createAddresses(allowPrivate)
-  let trusted: string | undefined
-  let loading: Promise<typeof import('./connections.ts')> | undefined
+  let loading: Promise<() => Connections> | undefined
   let connections: Connections | undefined
 
-  /** Opens others after the CA was replaced. The old ones end when they have been unused. */
-  async function currentConnections(): Promise<Connections> {
-    // It loads the HTTP client, which a hub without webhooks does not need.
-    loading ??= import('./connections.ts')
-    const { openConnections } = await loading
-    const now = ca?.()
-    if (connections && now === trusted) return connections
-    trusted = now
-    connections = openConnections({
-      lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-      // Node ignores TLS settings outside the context.
-      secureContext: now === undefined ? createSecureContext(tlsSettings) : trustBesides(now, tlsSettings),
-      maxHeaderBytes,
-      idleMs,
-      maxUnused: { perOrigin: maxIdlePerEndpoint, total: maxKept },
+  /** Loads the HTTP client, which a hub without webhooks does not need. */
+  async function load(): Promise<() => Connections> {
+    const { openConnections } = await import('./connections.ts')
+    // The connections with a CA that was replaced end when they have been unused.
+    return madeOf(ca, (trusted) => {
+      connections = openConnections({
+        lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
+        // Node ignores TLS settings outside the context.
+        secureContext: trustBesides(trusted, tlsSettings),
+        maxHeaderBytes,
+        idleMs,
+        maxUnused: { perOrigin: maxIdlePerEndpoint, total: maxKept },
+      })
+      return connections
     })
-    return connections
   }
 
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
-    const first = await send(await currentConnections(), call, deadlineAt)
+    loading ??= load()
+    const current = await loading
+    const first = await send(current(), call, deadlineAt)
     // `stale`: the server had closed the kept connection, which is no fault of the endpoint.
-    return first === 'stale' ? toOutcome(await send(await currentConnections(), call, deadlineAt)) : first
+    return first === 'stale' ? toOutcome(await send(current(), call, deadlineAt)) : first
   }
 
   return {

@@ -1,7 +1,6 @@
 import { type ClientRequest, request as plainRequest } from 'node:http'
 import { Agent, request as tlsRequest } from 'node:https'
-import { createSecureContext } from 'node:tls'
-import { type CurrentCa, trustBesides } from '../../../config/ca-files.ts'
+import { type CurrentCa, madeOf, trustBesides } from '../../../config/ca-files.ts'
 import { tlsSettings } from '../../../listener/tls-settings.ts'
 import { startDeadline } from '../../../store/deadline.ts'
 import type { HttpRequest, ServerAnswer } from '../../outputs/output.ts'
@@ -16,8 +15,11 @@ const maxInterimAnswers = 10
 
 /** The client for outputs: http and https, no redirects. Each request has a connection of its own. */
 export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined; userAgent: string }) {
-  let trusted: string | undefined
-  let agent: Agent | undefined
+  // It keeps no connections. Node ignores TLS settings outside the context.
+  const agent = madeOf(
+    ca,
+    (trusted) => new Agent({ keepAlive: false, secureContext: trustBesides(trusted, tlsSettings) }),
+  )
 
   /** Asks once. Rejects with a short reason when there is no whole answer in time. */
   return (request: HttpRequest, deadlineMs: number, signal: AbortSignal): Promise<ServerAnswer> => {
@@ -43,24 +45,12 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
       if (signal.aborted) return reject(new Error('the hub is stopping'))
       const sent =
         protocol === 'https:'
-          ? tlsRequest({ ...options, agent: current() })
+          ? tlsRequest({ ...options, agent: agent() })
           : plainRequest({ ...options, agent: false })
       const end = settleOnce(sent, signal, deadlineMs, resolve, reject)
       sent.end(body)
       sent.on('error', (error) => end(new Error(whyNoAnswer(error))))
     })
-  }
-
-  /** Keeps no connections. Another one after the CA was replaced. */
-  function current(): Agent {
-    const now = ca?.()
-    if (agent && now === trusted) return agent
-    trusted = now
-    const secureContext =
-      now === undefined ? createSecureContext(tlsSettings) : trustBesides(now, tlsSettings)
-    // Node ignores TLS settings outside the context.
-    agent = new Agent({ keepAlive: false, secureContext })
-    return agent
   }
 }
 
