@@ -2,9 +2,8 @@ import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/settings.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { DriverEnd } from '../telemetry/metrics.ts'
-import type { PluginDriver } from './plugins/driver.ts'
+import { attemptMs, type HubDriver } from './plugins/driver.ts'
 import { createDriverProcess, type DriverProcess } from './plugins/driver-process.ts'
-import { attemptMs } from './plugins/plugins.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createWebhooks } from './webhook/webhook.ts'
@@ -34,7 +33,7 @@ export function createHttpsClients(parts: {
     post: webhooks.post,
 
     /** Makes the driver of a plugin target. */
-    driverOf(target: PluginTarget, log: Log): PluginDriver | DriverProcess {
+    driverOf(target: PluginTarget, log: Log): HubDriver | DriverProcess {
       const { driver, url = '' } = target
       if (driver !== undefined) return createDriverProcess({ file: driver, target, log, ended: driverEnded })
       const toTarget = { url, deadlineMs: attemptMs, post: targets.post }

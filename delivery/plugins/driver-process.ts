@@ -8,7 +8,7 @@ import type { DriverEnd } from '../../telemetry/metrics.ts'
 import { nodeOptions } from '../node-options.ts'
 import { backOff } from '../runner/back-off.ts'
 import type { AttemptOutcome } from '../target.ts'
-import type { PluginDriver, PluginItem } from './driver.ts'
+import { attemptMs, type HubDriver, type PluginItem } from './driver.ts'
 import {
   channelFd,
   type FromDriver,
@@ -30,10 +30,12 @@ export interface DriverState {
 }
 
 /** A driver in a process of its own. */
-export interface DriverProcess extends PluginDriver {
+export interface DriverProcess extends HubDriver {
   /** Starts the process. `changed` is called each time when the driver can deliver, and when it ended before that. */
   start(changed: (isReady: boolean) => void): void
   state(): DriverState
+  /** Ends the process, which has a moment to close. Rejects with why it did not. */
+  close(): Promise<void>
 }
 
 export interface DriverLimits {
@@ -41,6 +43,7 @@ export interface DriverLimits {
   startMs: number
   /** The event loop of the driver may be blocked for so many looks, which are a second apart. */
   missedLooks: number
+  attemptMs: number
   /** Time that a driver has to end an attempt after its signal, milliseconds. */
   graceMs: number
   /** Time that a driver has to close, milliseconds. */
@@ -56,6 +59,7 @@ export interface DriverLimits {
 const driverLimits: DriverLimits = {
   startMs: 30_000,
   missedLooks: 20,
+  attemptMs,
   graceMs: 2_000,
   closeMs: 2_000,
   heapMb: 256,
@@ -63,6 +67,7 @@ const driverLimits: DriverLimits = {
   maxPauseMs: 60_000,
 }
 
+const stopping = 'the hub is stopping'
 const lookMs = 1_000
 const memoryLookMs = 250
 /** How long the output is still read after the process has ended, milliseconds. */
@@ -100,7 +105,8 @@ export function createDriverProcess(parts: {
     state: () => shown,
 
     async deliver(item, { messageId, attempt, signal }): Promise<AttemptOutcome> {
-      if (!run || shown.state !== 'running' || signal.aborted) return failed('the driver is not running')
+      if (signal.aborted) return failed(stopping)
+      if (!run || shown.state !== 'running') return failed('the driver is not running')
       return tryOnce(run, { item, messageId, attempt }, signal)
     },
 
@@ -180,24 +186,28 @@ export function createDriverProcess(parts: {
     signal: AbortSignal,
   ): Promise<AttemptOutcome> {
     const id = ++lastId
-    let grace: NodeJS.Timeout | undefined
-    let settle = (_outcome: AttemptOutcome) => {}
-    const outcome = new Promise<AttemptOutcome>((resolve) => {
-      settle = resolve
+    return new Promise((resolve) => {
+      let timer = setTimeout(() => abort(`no answer within ${limits.attemptMs / 1000} s`), limits.attemptMs)
+      const abort = (reason: string) => {
+        send(of, { kind: 'abort', id, reason })
+        clearTimeout(timer)
+        timer = setTimeout(() => late(of, id), limits.graceMs)
+      }
+      // Nobody waits any more. The driver still has to end the attempt.
+      const stop = () => {
+        abort(stopping)
+        resolve(failed(stopping))
+      }
+      const settle = (outcome: AttemptOutcome) => {
+        of.attempts.delete(id)
+        clearTimeout(timer)
+        signal.removeEventListener('abort', stop)
+        resolve(outcome)
+      }
+      of.attempts.set(id, { settle })
+      signal.addEventListener('abort', stop, { once: true })
+      send(of, { kind: 'deliver', id, ...what })
     })
-    const abort = () => {
-      send(of, { kind: 'abort', id, reason: String(Object(signal.reason).message) })
-      grace = setTimeout(() => late(of, id), limits.graceMs)
-    }
-    void outcome.then(() => {
-      of.attempts.delete(id)
-      clearTimeout(grace)
-      signal.removeEventListener('abort', abort)
-    })
-    of.attempts.set(id, { settle })
-    signal.addEventListener('abort', abort, { once: true })
-    send(of, { kind: 'deliver', id, ...what })
-    return outcome
   }
 }
 

@@ -40,6 +40,17 @@ export interface PluginDriver {
   close?(): Promise<void> | void
 }
 
+/** Longest time of one attempt, milliseconds. */
+export const attemptMs = 20_000
+
+/**
+ * Delivers for the hub: its client for webhooks, or the process of a `PluginDriver`. An attempt never rejects. It ends soon
+ * after the deadline, and at once when `signal` aborts.
+ */
+export interface HubDriver {
+  deliver(item: PluginItem, context: DeliveryContext): Promise<AttemptOutcome>
+}
+
 /** The default export of a driver's file. */
 export type CreateDriver = (
   /** The target as it stands in the configuration, with all its fields. */

@@ -1,26 +1,17 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { WorkItem } from '../queue/work-item.ts'
-import type { AttemptOutcome, Target } from '../target.ts'
-import { mostLanes } from '../target.ts'
-import type { PluginDriver, PluginItem } from './driver.ts'
+import { mostLanes, type Target } from '../target.ts'
+import type { HubDriver, PluginItem } from './driver.ts'
 import type { DriverProcess, DriverState } from './driver-process.ts'
-import { failed, failedBy, readOutcome } from './outcome.ts'
 import { type PluginTarget, queueOf } from './targets.ts'
-
-/** Longest time of one attempt, milliseconds. */
-export const attemptMs = 20_000
-/** Longest time that the hub waits for a driver to close, milliseconds. */
-const closeMs = 2_000
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
 export function createPlugins(parts: {
   targets: readonly PluginTarget[]
-  driverOf: (target: PluginTarget, log: Log) => PluginDriver | DriverProcess
-  /** Longest time of one attempt, milliseconds. */
-  deadlineMs?: number
+  driverOf: (target: PluginTarget, log: Log) => HubDriver | DriverProcess
   log: Log
 }) {
-  const { targets, driverOf, deadlineMs = attemptMs, log } = parts
+  const { targets, driverOf, log } = parts
   const targetByQueue = new Map(targets.map((target) => [queueOf(target.type), target]))
   const drivers = new Map(
     targets.map((target) => [queueOf(target.type), driverOf(target, log.child({ plugin: target.type }))]),
@@ -48,7 +39,11 @@ export function createPlugins(parts: {
         ...(maxAge !== undefined && { maxAge }),
         ...(delay !== undefined && { delayMs: delay }),
         deliver: (item, payload, signal) =>
-          attempt(driver, toPluginItem(queue, item, payload), item, signal, deadlineMs),
+          driver.deliver(toPluginItem(queue, item, payload), {
+            messageId: item.messageId,
+            attempt: item.tries + 1,
+            signal,
+          }),
       }
     },
 
@@ -68,77 +63,20 @@ export function createPlugins(parts: {
         return state ? [[queue, state]] : []
       }),
 
-    /** Closes the drivers. Never rejects, and waits for `closeMs` at most. */
+    /** Closes the drivers that have processes. Never rejects. */
     async close(): Promise<void> {
-      const closing = [...drivers].map(([queue, driver]) =>
-        close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
-      )
+      const closing = [...drivers].map(async ([queue, driver]) => {
+        if (!('close' in driver)) return
+        await driver.close().catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed'))
+      })
       await Promise.all(closing)
     },
   }
 }
 
 /** Undefined: the driver is a part of the hub. */
-function stateOf(driver: PluginDriver | DriverProcess): DriverState | undefined {
+function stateOf(driver: HubDriver | DriverProcess): DriverState | undefined {
   return 'state' in driver ? driver.state() : undefined
-}
-
-async function close(driver: PluginDriver): Promise<void> {
-  const ending = new AbortController()
-  const late = setTimeout(() => ending.abort(new Error('not closed in time')), closeMs)
-  // An async function turns an exception that the driver throws synchronously into a rejection.
-  const closed = async () => driver.close?.()
-  try {
-    await Promise.race([closed(), whenAborted(ending.signal)])
-  } finally {
-    clearTimeout(late)
-  }
-}
-
-/**
- * Makes one attempt. Resolves at the deadline, whatever the driver of a third party does. A driver in a process of its
- * own has a moment more: then its process ends, and that outcome blames the item, so that the item can step aside.
- */
-async function attempt(
-  driver: PluginDriver,
-  pluginItem: PluginItem,
-  { messageId, tries }: WorkItem,
-  stopping: AbortSignal,
-  deadlineMs: number,
-): Promise<AttemptOutcome> {
-  if (stopping.aborted) return failed('the hub is stopping')
-  const ending = new AbortController()
-  const { signal } = ending
-  /** Aborts when the hub waits for the driver no longer. */
-  const over = new AbortController()
-  const stop = () => {
-    const reason = new Error('the hub is stopping')
-    ending.abort(reason)
-    over.abort(reason)
-  }
-  const late = setTimeout(() => {
-    const reason = new Error(`no answer within ${deadlineMs / 1000} s`)
-    ending.abort(reason)
-    if (stateOf(driver) === undefined) over.abort(reason)
-  }, deadlineMs)
-  stopping.addEventListener('abort', stop, { once: true })
-  // An async function turns an exception that the driver throws synchronously into a rejection.
-  const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
-  try {
-    return readOutcome(await Promise.race([deliver(), whenAborted(over.signal)]))
-  } catch (error) {
-    return failedBy(error)
-  } finally {
-    clearTimeout(late)
-    stopping.removeEventListener('abort', stop)
-  }
-}
-
-/** Rejects when the signal aborts. */
-function whenAborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-  })
 }
 
 function toPluginItem(queue: string, item: WorkItem, payload: Buffer): PluginItem {

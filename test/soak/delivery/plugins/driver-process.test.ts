@@ -32,7 +32,7 @@ async function start(t: Test, file: string, more: Partial<DriverLimits> = {}) {
     log: pino({ level: 'debug' }, { write }).child({ plugin: 'x' }),
     ended: (reason) => ends.push(reason),
   })
-  t.teardown(() => Promise.resolve(driver.close?.()).catch(() => undefined))
+  t.teardown(() => driver.close().catch(() => undefined))
   let readies = 0
   driver.start(() => {
     readies++
@@ -93,17 +93,12 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
     if (attempt === 1) signal.addEventListener('abort', () => reject(signal.reason))
   }),
 })`,
+    { attemptMs: 500 },
   )
   await isReady()
-  const tryWith = async (attempt: number) => {
-    const ending = new AbortController()
-    const outcome = deliver(attempt, ending.signal)
-    ending.abort(new Error('no answer within 20 s'))
-    return outcome
-  }
-  t.match(await tryWith(1), { result: 'failed', reason: 'no answer within 20 s' })
+  t.match(await deliver(1), { result: 'failed', reason: 'no answer within 0.5 s' })
   t.same(ends, [])
-  const second = tryWith(2)
+  const second = deliver(2)
   const third = deliver(3)
   t.match(await deliver(4), { result: 'acknowledged' }, 'side by side')
   t.match(await second, { result: 'refused', reason: /did not end an attempt after its signal/ })
@@ -111,14 +106,41 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
   t.same(ends, ['late'])
 })
 
+t.test('a stop ends an attempt at once, and tells the driver', async (t) => {
+  const { isReady, lines, deliver } = await start(
+    t,
+    `export default (target, { log }) => ({
+  deliver: (item, { signal }) => new Promise(() => signal.addEventListener('abort', () => log.info(signal.reason.message))),
+})`,
+    { graceMs: 60_000 },
+  )
+  await isReady()
+  const stopping = new AbortController()
+  const hanging = deliver(1, stopping.signal)
+  stopping.abort()
+  t.match(await hanging, { result: 'failed', reason: 'the hub is stopping' })
+  t.match(await deliver(2, stopping.signal), { result: 'failed', reason: 'the hub is stopping' })
+  await until(() => lines.some(({ msg }) => msg === 'the hub is stopping'))
+})
+
+t.test('an attempt leaves no timer behind', async (t) => {
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const { isReady, deliver } = await start(t, 'export default () => ({ async deliver() {} })')
+  await isReady()
+  const before = timers()
+  for (let count = 0; count < 50; count++) t.match(await deliver(), { result: 'acknowledged' })
+  t.ok(timers() < before + 50)
+})
+
 t.test('an item whose attempt never ends is to blame, so that it can step aside', async (t) => {
   const { driver, isReady } = await start(
     t,
     `export default () => ({ deliver: ({ event }) => { if (event.loops) for (;;); return new Promise(() => {}) } })`,
+    { attemptMs: 100 },
   )
   const target = { type: 'x', autoEnable: false }
   const log = pino({ level: 'silent' })
-  const { targetOf } = createPlugins({ targets: [target], driverOf: () => driver, deadlineMs: 100, log })
+  const { targetOf } = createPlugins({ targets: [target], driverOf: () => driver, log })
   for (const [nth, event] of [{}, { loops: true }].entries()) {
     await isReady(nth + 1)
     const found = targetOf('plugins.x')
