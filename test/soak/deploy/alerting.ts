@@ -79,6 +79,18 @@ export const alertCases: readonly AlertCase[] = [
   gauge('HubLivestreamsLoop', 'hub_looping_livestreams', '0x50 2x10', '0x50 2x5 0x5'),
   gauge('HubWorkLate', 'hub_work_oldest_seconds', '5000x60', '30x60'),
   gauge('HubDeadLetters', 'hub_work_dead_letters', '1x55 2x5', '9x50 2x10'),
+  {
+    // Another node, as after an update in which a node has a new name, is the first to tell of the letter.
+    alert: 'HubDeadLetters',
+    fires: {
+      'hub_work_dead_letters{instance="a"}': '1x50 _x10',
+      'hub_work_dead_letters{instance="b"}': '_x52 2x8',
+    },
+    quiet: {
+      'hub_work_dead_letters{instance="a"}': '2x50 _x10',
+      'hub_work_dead_letters{instance="b"}': '_x52 2x8',
+    },
+  },
   gauge('HubWorkDropped', 'hub_work_dropped_total', '0x55 1x5', '1x60'),
   gauge('HubQueuesStuck', 'hub_queues_stuck_total', '0x55 1x5', '1x60'),
   gauge('HubSubscriptionsDisabled', 'hub_subscriptions_disabled', '1x60', '0x60'),
