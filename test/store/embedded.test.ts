@@ -5,14 +5,17 @@ import {
   closeSync,
   openSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   readSync,
   renameSync,
   rmSync,
   symlinkSync,
+  writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Condition, Store } from '../../store/store.ts'
@@ -64,24 +67,34 @@ t.test('a commit with nothing before it is underway at once, the next one behind
   t.strictSame(begun, ['first', 'second'])
 })
 
-t.test('behind a slow write commits are underway before it ends, up to one with conditions', async (t) => {
-  const store = await openStore(t)
-  const seen: string[] = []
-  const commit = (key: string, { value = key, when }: { value?: string | Buffer; when?: Condition } = {}) =>
-    store
-      .commit([{ put: `k/${key}`, value, ...(when && { when }) }], () => seen.push(key))
-      .then(() => seen.push(`${key} is stored`))
-  // No disk takes this in a few milliseconds.
-  const large = commit('large', { value: Buffer.alloc(128 * 1024 * 1024) })
-  const others = [commit('second'), commit('conditional', { when: 'absent' }), commit('behind')]
-  await large
-  t.strictSame(seen, ['large', 'second', 'large is stored'])
-  await Promise.all(others)
-  t.strictSame(
-    seen.filter((word) => !word.endsWith('stored')),
-    ['large', 'second', 'conditional', 'behind'],
+for (const when of ['before the write is slow', 'while it is slow'] as const) {
+  t.test(
+    `behind a slow write commits are underway up to one with conditions, come they ${when}`,
+    async (t) => {
+      const store = await openStore(t)
+      const seen: string[] = []
+      const commit = (
+        key: string,
+        { value = key, when }: { value?: string | Buffer; when?: Condition } = {},
+      ) =>
+        store
+          .commit([{ put: `k/${key}`, value, ...(when && { when }) }], () => seen.push(key))
+          .then(() => seen.push(`${key} is stored`))
+      // No disk takes this in a few milliseconds.
+      const large = commit('large', { value: Buffer.alloc(128 * 1024 * 1024) })
+      const others = [commit('second')]
+      if (when === 'while it is slow') while (!seen.includes('second')) await nextTurn()
+      others.push(commit('third'), commit('conditional', { when: 'absent' }), commit('behind'))
+      await large
+      t.strictSame(seen, ['large', 'second', 'third', 'large is stored'])
+      await Promise.all(others)
+      t.strictSame(
+        seen.filter((word) => !word.endsWith('stored')),
+        ['large', 'second', 'third', 'conditional', 'behind'],
+      )
+    },
   )
-})
+}
 
 t.test('a commit with conditions is underway only if they hold', async (t) => {
   const store = await openStore(t)
@@ -198,10 +211,19 @@ t.test('a commit that was rejected because the disk did not sync is not there la
   await t.rejects(rejected, /Invalid argument/)
   disk.keepWritten()
   t.same(await entries(store), before)
+  const mend = damageFiles(directory)
+  const tried = store.commit([{ put: 'k/tried', value: 'rejected' }])
+  await t.rejects(tried, { code: 'LEVEL_DATABASE_NOT_OPEN' })
+  await t.rejects(store.get('k/changed'), 'nothing is read before the rejected commit is undone')
+  mend()
   await store.commit([{ put: 'k/next', value: 'stored', numbered }])
   const after = ['k/changed before', 'k/next 0000000000000002stored', 'k/removed before']
   t.same(await entries(store), after)
-  await store.commit([{ put: 'k/changed', value: 'newer', order: { ...order, time: 2 } }])
+  const begun: number[] = []
+  const newer = { put: 'k/changed', value: 'newer', order: { ...order, time: 2 } }
+  const stored = store.commit([newer], (first) => begun.push(first))
+  t.strictSame(begun, [0], 'the disk is trusted again: the commit is underway at once')
+  await stored
   await store.close()
   const again = await openStore(t, directory)
   t.same(await entries(again), ['k/changed newer', ...after.slice(1)])
@@ -270,6 +292,36 @@ t.test('a directory in use is not damaged', async (t) => {
   await store.close()
 })
 
+t.test(
+  'who reads while the store is opened again waits, and sees nothing of a rejected commit',
+  async (t) => {
+    const directory = join(t.testdir(), 'store')
+    const store = await openStore(t, directory)
+    await store.commit([{ put: 'k/a', value: 'before' }])
+    const disk = breakSync(directory)
+    await t.rejects(store.commit([{ put: 'k/a', value: 'rejected' }]), /Invalid argument/)
+    disk.keepWritten()
+    let isStored = false
+    const next = store.commit([{ put: 'x/next', value: '' }]).then(() => {
+      isStored = true
+    })
+    while (filesOf(directory).length > 0 && !isStored) await nextTurn()
+    const read: string[] = []
+    const get = async () => read.push(`${await store.get('k/a')}`)
+    const getLast = async () => read.push(`${(await store.last('k/', 1))[0]?.[1]}`)
+    const range = async () => {
+      for await (const [, value] of store.range('k/')) read.push(`${value}`)
+    }
+    const dump = async () => {
+      for await (const page of store.dump())
+        for (const { key, value } of page) if (key === 'k/a') read.push(`${value}`)
+    }
+    await Promise.all([get(), getLast(), range(), dump()])
+    t.strictSame(read, Array(4).fill('before'))
+    await next
+  },
+)
+
 /**
  * Makes every sync of the store in `directory` fail. LevelDB's log becomes a FIFO, which takes writes but cannot be
  * synced. `keepWritten` appends the writes to the log file, `path`.
@@ -277,8 +329,7 @@ t.test('a directory in use is not damaged', async (t) => {
 function breakSync(directory: string): { path: string; keepWritten(): void } {
   const fifo = `${directory}.fifo`
   execFileSync('mkfifo', [fifo])
-  const links = readdirSync('/proc/self/fd').map((fd) => ({ fd: Number(fd), path: pathOf(Number(fd)) }))
-  const log = links.find(({ path }) => path.startsWith(directory) && path.endsWith('.log'))
+  const log = filesOf(directory).find(({ path }) => path.endsWith('.log'))
   if (!log) throw new Error('LevelDB has no log open')
   const own = openSync(fifo, 'r+')
   closeSync(log.fd)
@@ -294,6 +345,20 @@ function breakSync(directory: string): { path: string; keepWritten(): void } {
       closeSync(own)
     },
   }
+}
+
+/** Makes every opening of the store in `directory` fail, until the returned function is called. */
+function damageFiles(directory: string): () => void {
+  const current = join(directory, 'CURRENT')
+  const sound = readFileSync(current)
+  writeFileSync(current, 'damaged')
+  return () => writeFileSync(current, sound)
+}
+
+/** The files of the store in `directory` that are open. */
+function filesOf(directory: string): { fd: number; path: string }[] {
+  const links = readdirSync('/proc/self/fd').map((fd) => ({ fd: Number(fd), path: pathOf(Number(fd)) }))
+  return links.filter(({ path }) => path.startsWith(`${directory}/`))
 }
 
 function pathOf(fd: number): string {
