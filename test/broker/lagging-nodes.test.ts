@@ -201,6 +201,20 @@ for (const [what, isAway] of [
   })
 }
 
+t.test('what a node that does not answer may have sent comes again with DUP [MQTT-3.3.1-1]', async (t) => {
+  const { start } = openHub(t)
+  const [a, b] = [await start('a'), await start('b')]
+  const first = await subscriber(t, a, 'mover', { t: 1 }, persistent)
+  const publisher = await peer(t, b, 'studio')
+  await settled(a.store, b.store)
+
+  publisher.send(publish('t', 1))
+  await first.next('publish')
+  a.store.cut()
+  const again = await peer(t, b, 'mover', persistent)
+  t.match(await again.next('publish'), { topic: 't', dup: true })
+})
+
 /** Nodes that share a store in memory, and a clock. */
 function openHub(t: Test) {
   const space = createSharedSpace()
