@@ -38,8 +38,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // Lease, item and target may have changed during the wait: check them again.
-      if (!leases.holds(name)) return undefined
+      // Item and target may have changed during the wait: check them again.
       const where = targetOf(name)
       if (where === undefined || where === 'gone' || isClosed(where)) return undefined
       const now = nextItem(run, waitingOf(name, run), clock(), (item) => waitOf(item, where))
@@ -50,7 +49,7 @@ export function createAttempt(parts: {
       const triedAside = item.asideUntil !== undefined
       Object.assign(run, { current: item, triedAside, retryAsked: false })
       const payload = await queues.payload(name, item)
-      // The store may have been away for long: another node may have the queue by now.
+      // The wait was long, or the store was away: another node may have the queue by now.
       if (!leases.holds(name)) return undefined
       if (!payload) {
         log.error({ queue: name, messageId }, 'content of a work item is missing')
@@ -60,10 +59,10 @@ export function createAttempt(parts: {
       if (where.isOwnDriver) {
         if (item.begun !== undefined) return unfinished(now, item.begun)
         await queues.noteAttempt(name, item, clock())
-      }
-      if (!leases.holds(name)) {
-        if (where.isOwnDriver) await queues.forgetAttempt(name, item)
-        return undefined
+        if (!leases.holds(name)) {
+          await queues.forgetAttempt(name, item)
+          return undefined
+        }
       }
       const signal = cutting()
       const started = performance.now()
