@@ -12,10 +12,18 @@ import { attempt, messagesAt, openQueues } from '../open-queues.ts'
 async function openTwo(alike = false) {
   const memory = createMemoryStore()
   const listeners: { node: number; prefix: string; listener: Parameters<Store['onOthers']>[1] }[] = []
+  const third = 3
+  let whileStarting: (() => Promise<unknown>) | undefined
+  const told: [key: string, value: Buffer | undefined][] = []
   let meanwhile: ((changes: readonly Change[]) => Promise<void>) | undefined
   const storeOf = (node: number): Store => ({
     ...memory.store,
     isShared: true,
+    async lastNumber() {
+      const number = await memory.store.lastNumber()
+      if (node === third) await whileStarting?.()
+      return number
+    },
     onOthers: (prefix, listener) => void listeners.push({ node, prefix, listener }),
     async commit(changes) {
       const change = meanwhile
@@ -26,18 +34,39 @@ async function openTwo(alike = false) {
         .map((change) => withNumber(change, first))
         .filter((one) => !('check' in one))) {
         const [key, value] = [keyOf(change), 'put' in change ? Buffer.from(change.value) : undefined]
-        for (const { node: other, prefix, listener } of listeners)
-          if (other !== node && key.startsWith(prefix)) listener(key, value)
+        told.push([key, value])
+        tell(key, value, (other) => other !== node && other !== third)
       }
       return first
     },
   })
+  function tell(key: string, value: Buffer | undefined, isTold: (node: number) => boolean): void {
+    for (const { node, prefix, listener } of listeners)
+      if (isTold(node) && key.startsWith(prefix)) listener(key, value)
+  }
   const open = (slot: number) => openQueues({ memory: { ...memory, store: storeOf(slot) }, slot, alike })
   const [one, two] = [await open(1), await open(2)]
   return {
     memory,
     one,
     two,
+    /**
+     * Starts a node, and runs `change` whenever it asks for the last number. The node then hears of all commits one by
+     * one: of some, its load has found the outcome.
+     */
+    async start(change?: () => Promise<unknown>) {
+      whileStarting = change
+      const node = await open(third)
+      return {
+        node,
+        hear: () =>
+          told.map(
+            ([key, value]) =>
+              () =>
+                tell(key, value, (one) => one === third),
+          ),
+      }
+    },
     /** Runs `change` once, before the next commit of either node, or before a later one: `skipped` go first. */
     before(change: (changes: readonly Change[]) => Promise<void>, skipped = 0): void {
       let left = skipped
@@ -146,10 +175,54 @@ t.test('an attempt with an item that another node has removed does not bring it 
     await one.append('1', 'a', ...(alike ? ['b'] : []))
     const item = one.head('a')
     before(() => two.queues.drop('a'))
-    await one.queues.postpone('a', item, attempt('1'), { refused: false })
+    const noted = { put: 'work-attempt/a/1', value: '' }
+    await one.queues.postpone('a', item, attempt('1'), { refused: false }, [noted])
     for (const node of [one, two]) t.same(node.queues.items('a'), [])
     t.same(memory.keys('work/'), [])
+    t.same(memory.keys('work-attempt/'), [noted.put], 'what is noted of the attempt is stored all the same')
   }
+})
+
+t.test('an attempt is counted though another node has moved on its queue meanwhile', async (t) => {
+  const { one, two, before } = await openTwo(true)
+  for (const id of ['1', '2']) await one.append(id, 'a', 'b')
+  const [first, second] = one.queues.items('a')
+  if (!first || !second) throw new Error('too few items')
+  before(() => two.queues.acknowledge('a', first))
+  await one.queues.postpone('a', second, attempt('2'), { refused: false })
+  for (const node of [one, two]) t.match(node.queues.items('a'), [{ messageId: '2', tries: 1 }])
+})
+
+t.test('an item that was removed before a node started does not wait there, whatever it hears', async (t) => {
+  const { one, start } = await openTwo(true)
+  await one.append('1', 'a', 'b')
+  for (const name of ['a', 'b']) await one.drain(name)
+  await one.queues.tidy(() => false)
+  const { node, hear } = await start()
+  for (const commit of hear()) {
+    commit()
+    t.same(node.queues.names(), [])
+  }
+})
+
+t.test('an item that is accepted while a node loads waits there once', async (t) => {
+  const { one, start } = await openTwo(true)
+  let count = 0
+  const { node, hear } = await start(() => one.append(`${++count}`, 'a', 'b'))
+  for (const commit of hear()) commit()
+  const waiting = [one, node].map(({ queues }) => queues.items('a').map(({ messageId }) => messageId))
+  t.ok(count > 0)
+  t.same(waiting[1], waiting[0])
+})
+
+t.test('who has lost the lock of repetitions meanwhile adds nothing', async (t) => {
+  const { memory, one, before } = await openTwo()
+  await one.append('1', 'other')
+  const lost = { put: 'lock/work-replays', value: JSON.stringify({ number: 9, claim: 'another node' }) }
+  before(async () => void (await memory.store.commit([lost])), 1)
+  const repeated = one.queues.repeat('hook', messagesAt(1), async () => undefined)
+  await t.rejects(repeated, { name: 'ConditionFailed' })
+  t.same(memory.keys('work/hook/'), [])
 })
 
 t.test('a dead letter that two nodes replay at once is one item, and the others follow', async (t) => {

@@ -2,7 +2,27 @@ import t from 'tap'
 import { workLimits } from '../../../delivery/queue/limits.ts'
 import { commitTogether } from '../../../store/commit-together.ts'
 import type { Change } from '../../../store/store.ts'
-import { attempt, hour, openQueues } from '../open-queues.ts'
+import { attempt, hour, messagesAt, openQueues } from '../open-queues.ts'
+
+t.test(
+  'what is noted of a delivery is stored with its end, though the item has gone meanwhile',
+  async (t) => {
+    const { queues, memory, append, head } = await openQueues()
+    await append('1', 'a')
+    const item = head('a')
+    for (const noted of ['work-attempt/a/1', 'work-attempt/a/2']) {
+      await queues.acknowledge('a', item, [{ put: noted, value: '' }])
+      t.ok(memory.keys('work-attempt/').includes(noted))
+    }
+  },
+)
+
+t.test('a queue that is dropped while messages are repeated into it is empty', async (t) => {
+  const { queues, memory, append } = await openQueues()
+  await append('1', 'other')
+  await Promise.all([queues.repeat('a', messagesAt(1), async () => undefined), queues.drop('a')])
+  t.same([queues.items('a'), memory.keys('work/a/')], [[], []])
+})
 
 t.test('after every step a restart finds what memory has', async (t) => {
   const one = await openQueues()
