@@ -16,11 +16,15 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
   ])
 }
 
-/** Keeps all threads of a process on these cores, such as `0-3`. */
-async function keepOn(cores: string, pid: number): Promise<void> {
+/** Keeps all threads of a process on these cores, such as `0-3`. A thread that ends meanwhile fails it: then it runs again. */
+export async function keepOn(cores: string, pid: number, attempts = 10): Promise<void> {
+  const args = ['-a', '-c', '-p', cores, String(pid)]
   try {
-    await promisify(execFile)('taskset', ['-a', '-c', '-p', cores, String(pid)])
+    await promisify(execFile)('taskset', args, { env: { ...process.env, LC_ALL: 'C' } })
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
+    if (!(error instanceof Error && 'code' in error)) throw error
+    if (error.code === 'ENOENT') return
+    if (attempts === 1 || !error.message.includes('No such process')) throw error
+    await keepOn(cores, pid, attempts - 1)
   }
 }
