@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
+import { endGently } from '../listener/end-gently.ts'
 import { createHalfReceived } from '../listener/half-received.ts'
 import { createRefusedConnections } from '../listener/refused-connections.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -12,8 +13,8 @@ import type { RawAnswer } from './raw-answer.ts'
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
-/** The code of a connection that ended without a frame that closes it (RFC 6455 §7.4.1). */
-const closedWithoutClose = 1006
+/** Why a connection ends, in the frame that closes it (RFC 6455 §7.4.1). `none`: it ended without that frame. */
+const closeCodes = { protocol: 1002, text: 1003, none: 1006, policy: 1008 }
 
 /**
  * A WebSocket message may have this size even if `maxPacket` is smaller. One message may hold several MQTT packets.
@@ -90,7 +91,7 @@ export function createWebSocketDoor(parts: {
       taken()
       addresses.set(socket, remoteAddress)
       server.handleUpgrade(request, socket, head, (websocket) => {
-        const stream = new WebSocketStream(websocket, maxMessage)
+        const stream = new WebSocketStream(websocket, socket, maxMessage)
         boundMessages(socket, websocket, stream, remoteAddress)
         accept(stream, remoteAddress)
       })
@@ -104,13 +105,14 @@ export function createWebSocketDoor(parts: {
     stream: WebSocketStream,
     remoteAddress: string,
   ): void {
-    const end = (reason: 'protocol' | 'overload', detail: string) => {
+    const end = (reason: 'protocol' | 'overload', detail: string, code?: number) => {
       if (stream.destroyed) return
       // The hub has closed it: paho-mqtt 1.6 answers without a mask.
       if (stream.writableEnded) return void stream.destroy()
       metrics.connectionsCut.inc({ reason })
       log.warn({ remoteAddress, reason, detail }, 'connection closed')
-      stream.destroy()
+      if (code === undefined) stream.destroy()
+      else stream.refuse(code)
     }
     const endForOthers = () =>
       end('overload', 'its message was incomplete, or not read, for longer than all others')
@@ -132,16 +134,19 @@ export function createWebSocketDoor(parts: {
     // Counts a chunk before the WebSocket reads the chunk. So a complete message resets the count after its last bytes
     // are counted.
     socket.prependListener('data', (chunk: Buffer) => {
+      // A refused client may send on for a moment, and nothing of that is kept.
+      if (stream.destroyed) return
       bytes += chunk.length
       stream.emit('heard')
       const place = stream.isAnswered ? afterwards : beforeAnswer
       place.grow(chunk.length + pieceCostBytes)
       // Twice: a message has headers of frames, and pings may stand between its frames.
       const most = stream.isAnswered ? 2 * maxMessage : maxConnectPacket
-      if (bytes > most + readBytes) end('protocol', `more than ${most} bytes without a message`)
+      if (bytes > most + readBytes)
+        end('protocol', `more than ${most} bytes without a message`, closeCodes.policy)
     })
-    // A frame that is not allowed, or announces too much.
-    websocket.on('error', ({ message }) => end('protocol', message))
+    // A frame that is not allowed, or announces too much. `ws` has told the client by a code of its own.
+    websocket.on('error', ({ message }) => end('protocol', message, closeCodes.protocol))
     websocket.on('message', begin)
     const passed = (content: Buffer) => {
       ofControlFrames += controlFrameBytes + content.length
@@ -182,7 +187,9 @@ function statusOfRefusal({ headers }: IncomingMessage): ErrorStatus | undefined 
  */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
+  readonly #socket: Duplex
   readonly #maxMessage: number
+  #isRefused = false
   /** The broker has answered the CONNECT. */
   isAnswered = false
   /** The client has ended the connection, and sent all before. paho-mqtt does so without a frame that closes. */
@@ -191,21 +198,29 @@ class WebSocketStream extends Duplex {
   onRead = () => {}
 
   /** `maxMessage`: largest message once the broker has answered, bytes. */
-  constructor(websocket: WebSocket, maxMessage: number) {
+  constructor(websocket: WebSocket, socket: Duplex, maxMessage: number) {
     super()
     this.#websocket = websocket
+    this.#socket = socket
     this.#maxMessage = maxMessage
     websocket.binaryType = 'nodebuffer'
     websocket.on('message', (data, isBinary) => {
       // [MQTT-6.0.0-1]
-      if (!isBinary || !Buffer.isBuffer(data)) return void this.destroy()
+      if (!isBinary || !Buffer.isBuffer(data)) return void this.refuse(closeCodes.text)
       if (!this.push(data)) websocket.pause()
     })
     websocket.on('close', (code) => {
       this.push(null)
       // Otherwise the broker first takes all packets, DISCONNECT too, as over TCP.
-      if (code === closedWithoutClose && !this.hasPeerEnded) this.destroy()
+      if (code === closeCodes.none && !this.hasPeerEnded) this.destroy()
     })
+  }
+
+  /** Ends the connection, and tells the client why, unless it was told already. */
+  refuse(code: number): void {
+    this.#isRefused = true
+    this.#websocket.close(code)
+    this.destroy()
   }
 
   override _read(): void {
@@ -250,7 +265,8 @@ class WebSocketStream extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
-    this.#websocket.terminate()
+    if (this.#isRefused) endGently(this.#socket)
+    else this.#websocket.terminate()
     done(error)
   }
 }

@@ -1,6 +1,7 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import type { ClientCertificate } from '../../certs/client-certificate.ts'
+import { endGently } from '../../listener/end-gently.ts'
 import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
@@ -12,7 +13,6 @@ import {
   judgeConnect,
 } from './connect-packet.ts'
 import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
-import { endGently } from './end-gently.ts'
 import { type Frame, FrameReader, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import type { PacketWatcher } from './packet-watcher.ts'

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { connect as connectTls } from 'node:tls'
 import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'ws'
+import { type ClientOptions, WebSocket } from 'ws'
 import { connect, connectPublisher, closed as disconnected } from '../clients.ts'
 import { institutions, playing, playingTopic, station } from '../events.ts'
 import { connectPacket } from '../raw-client.ts'
@@ -186,24 +186,30 @@ t.test('who reads slowly gets what has waited in messages of at most 1 MiB', asy
   t.ok(largest <= 1024 * 1024, `${largest} bytes`)
 })
 
-t.test('text frames and huge messages end the connection', async (t) => {
-  const hub = await shared
-  const connect311 = generate(connectPacket({ clientId: 'text' }))
-  for (const sent of ['hello', connect311.toString('latin1')]) {
-    const text = await open(t, hub)
-    const answers: unknown[] = []
-    text.on('message', (message) => answers.push(message))
-    text.send(sent)
-    await closed(text)
-    t.same(answers, [], 'not read as MQTT, even when it could be')
-  }
-  const huge = await open(t, hub)
-  huge.send(Buffer.alloc(1024 * 1024 + 1))
-  await closed(huge)
-  t.pass('both closed')
-  const { client } = await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
-  t.ok(client.connected, 'nobody else is affected')
-})
+t.test(
+  'text frames, huge messages and wrong frames end the connection, with the code that says why',
+  async (t) => {
+    const hub = await shared
+    const connect311 = generate(connectPacket({ clientId: 'text' }))
+    for (const sent of ['hello', connect311.toString('latin1')]) {
+      const text = await open(t, hub)
+      const answers: unknown[] = []
+      text.on('message', (message) => answers.push(message))
+      text.send(sent)
+      t.equal(await closed(text), 1003)
+      t.same(answers, [], 'not read as MQTT, even when it could be')
+    }
+    const huge = await open(t, hub)
+    huge.send(Buffer.alloc(1024 * 1024 + 1))
+    t.equal(await closed(huge), 1009)
+    const socket = connectTls({ host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) })
+    const wrong = await open(t, hub, { createConnection: () => socket })
+    socket.write(Buffer.from('8b8000000000', 'hex'))
+    t.equal(await closed(wrong), 1002, 'there is no frame of this kind')
+    const { client } = await connect(t, hub, await hub.subscriber('radio/#'), overWebSocket(hub))
+    t.ok(client.connected, 'nobody else is affected')
+  },
+)
 
 t.test('before log-in a message is as small as a CONNECT, and comes in few pieces', async (t) => {
   const hub = await shared
@@ -281,10 +287,15 @@ async function cutForProtocol(hub: TestHub): Promise<number> {
   return counters['hub_connections_cut_total{reason=protocol}'] ?? 0
 }
 
-function start(t: Test, hub: TestHub, path: string, protocols: string[]): WebSocket {
-  const websocket = new WebSocket(`wss://localhost:${hub.httpsPort}${path}`, protocols, {
-    ca: readFileSync(hub.caPath),
-  })
+function start(
+  t: Test,
+  hub: TestHub,
+  path: string,
+  protocols: string[],
+  options: ClientOptions = {},
+): WebSocket {
+  const ca = readFileSync(hub.caPath)
+  const websocket = new WebSocket(`wss://localhost:${hub.httpsPort}${path}`, protocols, { ca, ...options })
   t.teardown(() => websocket.terminate())
   return websocket
 }
@@ -303,8 +314,8 @@ function outcome(t: Test, hub: TestHub, path: string, protocols: string[]): Prom
   })
 }
 
-async function open(t: Test, hub: TestHub): Promise<WebSocket> {
-  const websocket = start(t, hub, '/mqtt', ['mqtt'])
+async function open(t: Test, hub: TestHub, options: ClientOptions = {}): Promise<WebSocket> {
+  const websocket = start(t, hub, '/mqtt', ['mqtt'], options)
   await new Promise((resolve, reject) => websocket.once('open', resolve).once('error', reject))
   websocket.on('error', () => {})
   return websocket
