@@ -36,7 +36,7 @@ import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
-import { HubRequest, requestClass } from './request.ts'
+import { HubRequest, isHostProper, requestClass } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
@@ -126,7 +126,7 @@ export async function listenHttps(parts: {
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.checkMs,
-      // A request without Host is answered like every other.
+      // Node would refuse a request without Host with no body. `isHostProper` looks.
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
@@ -163,7 +163,8 @@ export async function listenHttps(parts: {
     const end = guard.carries(request.raw.socket, addressOf(request))
     if (!end) return void send(reply, isStream ? streamBusy : refuseUntil(503, busySeconds))
     exchange.on('close', end)
-    done()
+    if (isHostProper(request.raw)) done()
+    else void send(reply, refuse(400, [httpsError('request.form', wrongHost)]))
   })
   await serveDescription(app, openapi)
   // For answers with `file`. The plugin itself serves no paths. It would make validators from the size and the time of a
@@ -211,6 +212,8 @@ export async function listenHttps(parts: {
 function lasting({ raw }: FastifyRequest, reply: FastifyReply): EventEmitter {
   return raw instanceof HubRequest && raw.isLast ? raw.socket : reply.raw
 }
+
+const wrongHost = 'expected the header Host once'
 
 /** Names no route. */
 const nowhere = '/-'
@@ -266,6 +269,10 @@ function takeOtherRequests(
     const remoteAddress = addressOfRaw(request)
     // For good: the connection carries nothing else from now on.
     if (!guard.carries(connection, remoteAddress)) return answerRaw(socket, 503, { request, remoteAddress })
+    if (!isHostProper(request)) {
+      const errors = [httpsError('request.form', wrongHost)]
+      return answerRaw(socket, 400, { request, remoteAddress, errors })
+    }
     door.upgrade(request, socket, bytes, remoteAddress, () => guard.release(connection))
   }
 }

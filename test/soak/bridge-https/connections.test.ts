@@ -39,7 +39,7 @@ t.test('behind a load balancer the limits see the client', async (t) => {
   await t.rejects(through('PROXY TCP4 192.0.2.7 192.0.2.1 5001 8443\r\n'), 'a second one of that address')
   await t.rejects(through('GET / HTTP/1.1\r\n'), 'without a header')
   const other = await through('PROXY TCP4 192.0.2.8 192.0.2.1 5002 8443\r\n')
-  other.write('GET / HTTP/1.1\r\nConnection: close\r\n\r\n')
+  other.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')
   let answer = ''
   for await (const chunk of other) answer += chunk
   t.match(answer, /^HTTP\/1\.1 200 /)
