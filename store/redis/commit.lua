@@ -35,6 +35,19 @@ if fenceKey then
   end
 end
 
+-- A write that the user of Redis may not make would end the script half-way. Redis before 7.0 cannot be asked.
+local writes = {
+  { 'DEL', writer }, { 'SET', writer, '', 'EX', 1 },
+  { 'XADD', log, '*', '', '' }, { 'XTRIM', log, 'MINID', START },
+  { 'HSET', values, '', '' }, { 'HDEL', values, '' }, { 'HINCRBY', head, '', 1 },
+  { 'ZADD', keys, 0, '' }, { 'ZREM', keys, '' }, { 'RPUSH', marks, '' }, { 'LPOP', marks },
+}
+for _, write in ipairs(redis.acl_check_cmd and writes or {}) do
+  if not redis.acl_check_cmd(unpack(write)) then
+    return redis.error_reply('NOPERM its user may not run ' .. write[1])
+  end
+end
+
 local times = {}
 local function storedTime(key)
   if times[key] == nil then
