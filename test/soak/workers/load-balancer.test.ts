@@ -62,8 +62,11 @@ t.test(
         () => false,
         ({ code }) => code === 3,
       )
-    await until(isKnown)
-    for (let times = 0; times < 4; times++) t.ok(await isKnown(), 'both workers know')
+    // One worker may know before the other. Of four connections in a row, both get some.
+    await until(async () => {
+      for (let times = 0; times < 4; times++) if (!(await isKnown())) return false
+      return true
+    })
     await connect(t, front, login, at('127.0.0.6'))
 
     const ended = open.map(({ client }) => closed(client))
