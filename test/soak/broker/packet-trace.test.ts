@@ -235,9 +235,9 @@ t.test(
     const { hub, ask, subscriber } = await startWorkers(t)
     const login = await subscriber('radio/#')
     // The primary gives connections to the admin socket to whichever worker is free: both may lead to one.
-    const followed = await followPackets(t, hub, 'player', 15)
+    const followed = await followPackets(t, hub, 'player')
     const asked = followed.lines[0]?.node ?? ''
-    const other = await followPackets(t, hub, 'player', 15)
+    const other = await followPackets(t, hub, 'player')
     await connect(t, hub, login, { clientId: 'player' })
     for (const { until } of [followed, other]) await until(({ packet }) => packet === 'CONNACK')
     const [{ node = '' } = {}] = await ask<{ node: string }[]>('clients.list')
@@ -247,8 +247,9 @@ t.test(
     process.kill(still, 'SIGSTOP')
     const ofStill = (line: TraceLine) => line.what === 'silent' && line.node.endsWith(`:${still}`)
     t.match(await followed.until(ofStill), { text: /does not answer/ })
+    const short = ask<TraceLine[]>('trace', { clientId: 'player', for: 1, whole: true })
     process.kill(still, 'SIGCONT')
     await followed.until(({ text }) => text === 'it answers again')
-    for (const { until } of [followed, other]) await until(({ what }) => what === 'over')
+    t.equal((await short).at(-1)?.what, 'over', 'a trace ends when its time is over')
   },
 )
