@@ -37,9 +37,11 @@ t.test('the clients of a banned credential are disconnected, and get CONNACK 5',
 t.test('a ban ends by itself', async (t) => {
   const hub = await startTestHub(t)
   const one = await hub.subscriber('radio/#')
-  await ban(hub, 'client', 'player-1', 0.5)
+  await ban(hub, 'client', 'player-1')
   await t.rejects(connect(t, hub, one, { clientId: 'player-1' }), { code: 5 })
   await connect(t, hub, one, { clientId: 'player-2' })
+  // It takes the place of the former one.
+  await ban(hub, 'client', 'player-1', 0.1)
   await hub.until(async () => (await hub.ask<unknown[]>('bans.list')).length === 0)
   await connect(t, hub, one, { clientId: 'player-1' })
 })
