@@ -15,31 +15,42 @@ t.test('events reach clean sessions while the first of them is still being writt
   const clean = await subscribe('clean')
   const kept = await subscribe('kept', { clean: false })
   const stored: string[] = []
-  const acknowledgements: Promise<void>[] = []
-  const items = ['a', 'b', 'c', 'd', 'e']
-  for (const item of items) {
-    acknowledgements.push(publish(item).then(() => void stored.push(item)))
-    await clean.received.until(({ json }) => json.playlistItemId === item)
+  const items: string[] = []
+  // A busy machine may take longer than the disk, but not each time.
+  let areAhead = false
+  for (let round = 0; round < 10 && !areAhead; round++) {
+    const before = items.length
+    const acknowledgements: Promise<void>[] = []
+    for (let nth = 0; nth < 5; nth++) {
+      const item = `${items.length}`
+      items.push(item)
+      acknowledgements.push(publish(item).then(() => void stored.push(item)))
+      await clean.received.until(({ json }) => json.playlistItemId === item)
+    }
+    areAhead = stored.length === before && itemsOf(kept).length === before
+    const newest = items.at(-1)
+    const late = await subscribe('late')
+    await late.received.until(({ json }) => json.playlistItemId === newest)
+    await Promise.all(acknowledgements)
+    await kept.received.until(({ json }) => json.playlistItemId === newest)
   }
-  t.strictSame(stored, [], 'all are there before the first is acknowledged')
-  t.strictSame(itemsOf(kept), [], 'and before a persistent session gets it')
-  const late = await subscribe('late')
-  await late.received.until(({ json }) => json.playlistItemId === 'e')
-
-  await Promise.all(acknowledgements)
-  await kept.received.until(({ json }) => json.playlistItemId === 'e')
+  t.ok(areAhead, 'all are there before the first is acknowledged, and before a persistent session gets it')
   t.strictSame(stored, items, 'acknowledged in order')
   for (const each of [clean, kept]) t.strictSame(itemsOf(each), items, 'in order, and once')
 
-  const over = publish('f')
-  await clean.received.until(({ json }) => json.playlistItemId === 'f')
+  const [last, next] = [items.at(-1), `${items.length}`]
+  const over = publish(next)
+  await clean.received.until(({ json }) => json.playlistItemId === next)
   over.catch(() => {})
   await hub.stop('SIGKILL')
   const after = await spawnHub(t, hub.home)
   const again = await connect(t, after, hub.subscriber)
   await again.client.subscribeAsync('radio/#', { qos: 1 })
   const { json } = await again.received.until(() => true)
-  t.match(json.playlistItemId, /^[ef]$/, 'after a crash, the last acknowledged event is there')
+  t.ok(
+    [last, next].includes(String(json.playlistItemId)),
+    'after a crash, the last acknowledged event is there',
+  )
 })
 
 function itemsOf({ received }: Awaited<ReturnType<typeof connect>>): unknown[] {
