@@ -41,7 +41,9 @@ t.test(
 
     const owner = await ownerOf(nodes)
     for (const node of nodes) {
-      t.match(await laneOf(node), { state: 'shown', title: 'Three', acknowledged: 3 })
+      // The title is at the server before the node has its answer.
+      await until(async () => (await laneOf(node))?.acknowledged === 3)
+      t.match(await laneOf(node), { state: 'shown', title: 'Three' })
       const log = await node.ask<{ title: string }[]>('outputs.log', { name: 'web', livestream: first.id })
       t.strictSame(
         log.map(({ title }) => title),
