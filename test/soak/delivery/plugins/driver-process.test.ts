@@ -4,6 +4,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createDriverProcess, type DriverLimits } from '../../../../delivery/plugins/driver-process.ts'
 import { createPlugins } from '../../../../delivery/plugins/plugins.ts'
+import { patienceMs } from '../../../patience.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 import { until } from '../../../until.ts'
 
@@ -85,19 +86,19 @@ export default (target, { log }) => ({ async deliver(item, { attempt }) { if (at
 }
 
 t.test('a driver that heeds its signal goes on, and one that does not is ended', async (t) => {
-  const { ends, isReady, deliver } = await start(
-    t,
-    `export default () => ({
+  const file = `export default () => ({
   deliver: (item, { attempt, signal }) => new Promise((resolve, reject) => {
     if (attempt === 4) resolve()
     if (attempt === 1) signal.addEventListener('abort', () => reject(signal.reason))
   }),
-})`,
-    { attemptMs: 500 },
-  )
+})`
+  const heeding = await start(t, file, { attemptMs: 500, graceMs: patienceMs })
+  await heeding.isReady()
+  t.match(await heeding.deliver(1), { result: 'failed', reason: 'no answer within 0.5 s' })
+  t.same(heeding.ends, [])
+
+  const { ends, isReady, deliver } = await start(t, file, { attemptMs: 5_000 })
   await isReady()
-  t.match(await deliver(1), { result: 'failed', reason: 'no answer within 0.5 s' })
-  t.same(ends, [])
   const second = deliver(2)
   const third = deliver(3)
   t.match(await deliver(4), { result: 'acknowledged' }, 'side by side')
@@ -280,7 +281,7 @@ for (const [what, code, problem] of closings) {
     const { driver, ends, isReady } = await start(
       t,
       `export default () => ({ deliver() {}, close() { ${code} } })`,
-      { closeMs: 500 },
+      { closeMs: problem?.source.includes('in time') ? 500 : patienceMs },
     )
     await isReady()
     const closed = Promise.resolve(driver.close?.())

@@ -9,6 +9,7 @@ import { pushing, startReceiver, webhookBody } from '../../../receiver.ts'
 import { spawnHub } from '../../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
+import { comes } from '../../../until.ts'
 
 /*
  * A webhook says for how long an event is worth delivering (deliveries.md, "Worth").
@@ -102,10 +103,10 @@ onEachStore('in seconds, and at most 15 s between two attempts', async (t, store
       body: { ...playing(livestream), title },
     })
   await publish('makes the topic')
-  const ask = (maxAge: unknown) =>
+  const ask = (maxAge: unknown, path = '/hook') =>
     api.call('POST', '/subscriptions', {
       token,
-      body: webhookBody(receiver.url(), livestream.id, { maxAge }),
+      body: webhookBody(receiver.url(path), livestream.id, { maxAge }),
     })
   for (const wrong of [0, -1, 1.5, 604_801, '60', 'elements', null, true, [], {}]) {
     const { status, json } = await ask(wrong)
@@ -115,25 +116,32 @@ onEachStore('in seconds, and at most 15 s between two attempts', async (t, store
       String(wrong),
     )
   }
-  const { name } = (await ask(1)).json
+  const queue = async (name: unknown) => {
+    const queues = await hub.ask<{ name: string; nextTry: string | null; stale: number }[]>('queues.list')
+    return queues.find((one) => one.name === name)
+  }
   receiver.behave((_pushed, response) => {
     response.writeHead(503, { 'retry-after': '3600' }).end()
     return undefined
   })
+  const { name: patient } = (await ask(3_600, '/patient')).json
+  const { name: hasty } = (await ask(1, '/hasty')).json
   await publish('One')
-  await receiver.until((received) => received.length === 1)
-  const queue = async () => {
-    const queues = await hub.ask<{ name: string; nextTry: string | null; stale: number }[]>('queues.list')
-    return queues.find((one) => one.name === name)
-  }
-  await hub.until(async () => (await queue())?.nextTry !== null)
-  const nextTry = Date.parse((await queue())?.nextTry ?? '')
+  await hub.until(async () => typeof (await queue(patient))?.nextTry === 'string')
+  const nextTry = Date.parse((await queue(patient))?.nextTry ?? '')
   t.ok(nextTry < Date.now() + 15_000, 'whatever it asks for')
+  await hub.until(async () => (await queue(hasty))?.stale === 1)
+  const titlesAt = (wanted: string) =>
+    receiver.received.flatMap(({ path, event }) => (path === wanted ? [event.title] : []))
+  receiver.received.length = 0
   receiver.behave(() => 201)
-  await hub.until(async () => (await queue())?.stale === 1)
-  await publish('Two')
-  await receiver.until((received) => received.length === 2)
-  t.equal(receiver.received.at(-1)?.event.title, 'Two')
+  // On a busy machine an event may be a second old before it is sent.
+  for (let nth = 2; titlesAt('/hasty').length === 0; nth++) {
+    await publish(`${nth}`)
+    await comes(() => titlesAt('/hasty').length > 0, 1_000)
+  }
+  t.notOk(titlesAt('/hasty').includes('One'), 'it is too old')
+  await receiver.until(() => titlesAt('/patient').includes('One'))
 })
 
 t.test('a clock that is set right ends what is over by now, and makes nothing older', async (t) => {
