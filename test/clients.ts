@@ -32,7 +32,7 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     password: login.password,
     protocolVersion: 4,
     reconnectPeriod: 0,
-    connectTimeout: 10_000,
+    connectTimeout: patienceMs,
     ...options,
   }
   // Without reconnects, it rejects if the connection ends before its CONNACK. Otherwise the test would hang.

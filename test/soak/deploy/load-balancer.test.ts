@@ -8,9 +8,11 @@ import { call } from '../../../cli/connection.ts'
 import { connect } from '../../clients.ts'
 import { control, institutions, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
+import { patienceMs } from '../../patience.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+import { comes } from '../../until.ts'
 import { startBalancer, withoutBalancer } from './start-balancer.ts'
 
 /*
@@ -76,8 +78,7 @@ t.test(
     t.equal(await statusOf(balancer.https, '/health', ca), 200)
 
     const names = () => new Set(app.received.all.map(({ json }) => json.name))
-    const deadline = Date.now() + 10_000
-    while (sent.some((name) => !names().has(name)) && Date.now() < deadline) await delay(20)
+    await comes(() => sent.every((name) => names().has(name)), patienceMs)
     t.same(
       sent.filter((name) => !names().has(name)),
       [],

@@ -77,9 +77,9 @@ t.test('a control state is shown until its end', async (t) => {
 t.test('what should have ended more than ten minutes ago is stale', async (t) => {
   const hub = await startTestHub(t)
   const { get, publish } = await openStation(t, hub)
-  await publish(playing(livestream, { start: ago(700), length: 180 }))
+  await publish(playing(livestream, { start: ahead(-700), length: 180 }))
   t.equal((await get(now)).json.stale, false)
-  await publish(playing(livestream, { start: ago(699), length: 60 }))
+  await publish(playing(livestream, { start: ahead(-699), length: 60 }))
   t.equal((await get(now)).json.stale, true)
 })
 

@@ -7,6 +7,7 @@ import { connect, connectPublisher } from '../../../clients.ts'
 import { collectGarbage } from '../../../collect-garbage.ts'
 import { openBroker, type Peer, peer, publish } from '../../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../../events.ts'
+import { patienceMs } from '../../../patience.ts'
 import type { PlainBroker } from '../../../plain-broker.ts'
 import { connectPacket } from '../../../raw-client.ts'
 import { stall } from '../../../stall.ts'
@@ -203,7 +204,7 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
     return process.memoryUsage().arrayBuffers
   }
   // The clients' unsent bytes also count: the clients are in this process.
-  await comes(() => kept() < 45_000_000, 10_000)
+  await comes(() => kept() < 45_000_000, patienceMs)
   t.ok(kept() < 45_000_000, `${kept()} bytes are kept of 90,000,000`)
   t.notOk(
     clients.some(({ isClosed }) => isClosed),

@@ -179,7 +179,7 @@ t.test('a clock that is set back brings nothing again that was acknowledged befo
   await second.broker.distribute(many(3, 'e'))
   await client.next('publish', 2)
   await client.settled()
-  await until(async () => progress.last().startsWith('{"upTo":3,"unsettled":{}'), 10_000)
+  await until(async () => progress.last().startsWith('{"upTo":3,"unsettled":{}'))
   crash()
   const third = await start(options)
   const again = await returning(t, third, 'c')
@@ -210,7 +210,7 @@ for (const maxListed of [0, 50_000]) {
       await broker.broker.distribute(many(3, 'owed'))
       for (const client of clients) await client.next('publish', 5)
       const isStored = (clientId: string) => progress.last().includes(`"${clientId}":`)
-      await until(() => clientIds.every(isStored), 10_000)
+      await until(() => clientIds.every(isStored))
       crash()
       const after = await start()
       for (const clientId of clientIds) {
