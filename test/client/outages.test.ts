@@ -77,7 +77,7 @@ t.test('a hub that never answers SUBSCRIBE is left, told of, and tried again', a
         filter: 'feedback/urn',
         outlastsRefusals: false,
         platform: { reasonOf },
-        answerMs: 200,
+        answerMs: 1_000,
       },
       {
         ready: () => resolve(),
@@ -101,7 +101,7 @@ t.test('a subscriber leaves a hub that never answers SUBSCRIBE, and tries again'
     const subscription = keepSubscribed({
       url: broker.url,
       options: { ca: readFileSync(broker.ca, 'utf8') },
-      answerMs: 200,
+      answerMs: 1_000,
       filters: ['radio/#'],
       clientId: () => 'studio',
       received() {},
