@@ -96,7 +96,8 @@ export const commands = {
         journeys.push({ phase, sentAt: performance.now(), acknowledged: false })
         publisher.socket.write(publishPacket(topic, journeys.length, Buffer.from(JSON.stringify(event))))
       }
-      timer = setTimeout(publishDue, began + journeys.length * intervalMs - performance.now())
+      const untilNextMs = began + journeys.length * intervalMs - performance.now()
+      timer = setTimeout(publishDue, Math.max(0, untilNextMs))
     }
     publishDue()
   },
