@@ -66,7 +66,10 @@ t.test('after an outage only what plays then is delivered', async (t) => {
     livestream: first.id,
   })
   t.match(log[0], { result: 'acknowledged', title: 'Four' })
-  t.match(log[1], { result: 'stale', count: 3 }, 'one line for a stretch')
+  // An attempt may have failed since the stretch began.
+  const stale = log.filter(({ result }) => result === 'stale')
+  t.equal(stale.length, 1, 'one line for a stretch')
+  t.match(stale, [{ count: 3 }])
 })
 
 t.test('a livestream that hangs holds back only itself', async (t) => {
@@ -87,10 +90,10 @@ t.test('a livestream that hangs holds back only itself', async (t) => {
 t.test('a title is shown after the delay of its output', async (t) => {
   const server = await startTitleServer(t)
   const { hub, play } = await openOutput(t, `http://127.0.0.1:${server.port}${query}`, { delay: 2_000 })
+  const began = performance.now()
   await play('First', { start: ago(10) })
-  const accepted = performance.now()
   await hub.until(async () => server.texts('first').length === 1)
-  t.ok((server.came[0]?.at ?? 0) - accepted >= 1_500, 'not before')
+  t.ok((server.came[0]?.at ?? 0) - began >= 1_950, 'not before')
   await play('Second')
   await play('Third')
   await hub.until(async () => server.texts('first').at(-1) === 'Third')
@@ -100,8 +103,8 @@ t.test('the idle text follows an element that has ended', async (t) => {
   const server = await startTitleServer(t)
   const url = `http://127.0.0.1:${server.port}/{name}?t={title}&type={type}`
   const { hub, play, lane } = await openOutput(t, url, { idle: 'Küstenfunk 1' })
-  await play('Short', { length: 1 })
   const end = performance.now() + 1_000
+  await play('Short', { length: 1 })
   await hub.until(async () => server.texts('first').at(-1) === 'Küstenfunk 1')
   t.ok((server.came.at(-1)?.at ?? 0) - end > 5_000, 'a successor may be late')
   await hub.until(async () => (await lane()).state === 'idle text')
