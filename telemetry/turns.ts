@@ -8,11 +8,14 @@ const atOnce = 50
 const maxDepth = 2
 
 /** What `make` makes of each, in several turns of the event loop if they take long: thousands may be asked for. */
-export async function inTurns<One, Made>(all: Iterable<One>, make: (one: One) => Made): Promise<Made[]> {
+export async function inTurns<One, Made>(
+  all: Iterable<One>,
+  make: (one: One) => Made | Promise<Made>,
+): Promise<Made[]> {
   const made: Made[] = []
   let began = performance.now()
   for (const one of all) {
-    made.push(make(one))
+    made.push(await make(one))
     if (performance.now() - began < turnMs) continue
     await nextTurn()
     began = performance.now()

@@ -20,10 +20,10 @@ export async function livestreamsOf(parts: LivestreamParts, institutionId: strin
   const feed = parts.feed.current()
   const listed = feed ? ((await idsByInstitution(feed)).get(institutionId) ?? []) : []
   const others = await inTurns(parts.topics.stored.keys(), (id) => (feed?.byId.get(id) ? undefined : id))
-  const found = [...listed, ...others].flatMap((id) =>
-    id === undefined ? [] : (livestreamNamed(parts, id) ?? []),
+  const found = await inTurns([...listed, ...others], (id) =>
+    id === undefined ? undefined : livestreamNamed(parts, id),
   )
-  return found.filter((one) => one.institutionId === institutionId)
+  return found.filter((one) => one !== undefined).filter((one) => one.institutionId === institutionId)
 }
 
 /** The livestream with this id, with the institution that it belongs to (design.md §7). Undefined: there is none. */

@@ -3,6 +3,7 @@ import { parseInstant } from '../../event/format.ts'
 import { isRecord } from '../../event/json.ts'
 import { feedbackTopic, inboxTopic } from '../../event/topic.ts'
 import { Type } from '../../event/type.ts'
+import { inTurns } from '../../telemetry/turns.ts'
 import { text } from '../arguments.ts'
 import { anId } from '../examples.ts'
 import type { Of } from '../operation.ts'
@@ -118,12 +119,11 @@ export const ownLivestreams = {
 
 async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise<ShownLivestream[]> {
   const { ofAll, byLivestream } = await own.livestreams.subscribers(livestreams)
-  const shown: ShownLivestream[] = []
-  for (const one of livestreams) {
+  return inTurns(livestreams, async (one) => {
     const { playing, next, at, stale } = (await own.livestreams.nowOf(one)) ?? {}
     const silentSince = own.livestreams.silentSince(one)
     const lastEventAt = typeof at === 'string' ? at : null
-    shown.push({
+    return {
       livestreamId: one.id,
       title: one.title,
       state: stateOf({ silentSince, stale: stale === true, lastEventAt }),
@@ -141,9 +141,8 @@ async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise
       publishTo: inboxTopic(own.institutionId),
       reportsOn: feedbackTopic(own.institutionId),
       readOn: `radio/${one.id}/#`,
-    })
-  }
-  return shown
+    }
+  })
 }
 
 function stateOf(of: { silentSince: string | null; stale: boolean; lastEventAt: string | null }) {

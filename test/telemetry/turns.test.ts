@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { inTurns, jsonInTurns } from '../../telemetry/turns.ts'
+import { turnsBeside } from '../turns-beside.ts'
 
 t.test('data becomes the JSON that JSON.stringify writes', async (t) => {
   const many = Array.from({ length: 1_001 }, (_, n) => (n % 3 === 0 ? { n, text: 'ä"\ud800' } : undefined))
@@ -24,16 +24,7 @@ t.test('a long list leaves turns of the event loop to others', async (t) => {
   const row = { text: 'x'.repeat(1_000), more: Array.from({ length: 50 }, (_, n) => n) }
   t.ok((await turnsBeside(() => jsonInTurns({ result: Array(20_000).fill(row) }))) > 4)
   t.ok((await turnsBeside(() => inTurns(Array(20_000).fill(row), JSON.stringify))) > 4)
+  const byPromise = async (one: unknown) => JSON.stringify(one)
+  t.ok((await turnsBeside(() => inTurns(Array(20_000).fill(row), byPromise))) > 4)
+  t.same(await inTurns([row], byPromise), [JSON.stringify(row)])
 })
-
-/** Number of turns that others have while something is done. */
-async function turnsBeside(work: () => Promise<unknown>): Promise<number> {
-  let isDone = false
-  const done = work().then(() => {
-    isDone = true
-  })
-  let turns = 0
-  for (; !isDone; turns++) await nextTurn()
-  await done
-  return turns
-}
