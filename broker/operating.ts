@@ -2,6 +2,7 @@ import type { RetainedMessages } from '../journal/retained.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Store } from '../store/store.ts'
+import { inTurns } from '../telemetry/turns.ts'
 import type { Clients } from './connection/client.ts'
 import {
   type ClientView,
@@ -96,11 +97,12 @@ export function createOperating(parts: {
     },
 
     /** Retained messages on topics that match the filter. */
-    retainedList(filter: string): RetainedView[] {
-      return retained.topics(filter).flatMap((topic) => {
+    async retainedList(filter: string): Promise<RetainedView[]> {
+      const views = await inTurns(retained.topics(filter), (topic) => {
         const value = retained.current(topic)
-        return value ? [toRetainedView(value)] : []
+        return value && toRetainedView(value)
       })
+      return views.filter((view) => view !== undefined)
     },
 
     isConnected: async (clientId: string): Promise<boolean> => (await nodeWith(clientId)) !== undefined,

@@ -282,7 +282,7 @@ export const clientOperations = {
       return malformed && `"${filter}" is not a topic filter: ${malformed}`
     },
     result: Type.Array(retained),
-    run: ({ broker }, { filter = '#', limit }) => broker.retainedList(filter).slice(0, limit),
+    run: async ({ broker }, { filter = '#', limit }) => (await broker.retainedList(filter)).slice(0, limit),
   }),
   'retained.clear': loses('forget what is retained on a topic', {
     args: { topic },

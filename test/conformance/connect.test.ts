@@ -230,7 +230,7 @@ t.test('what comes behind a refused CONNECT is not processed', async (t) => {
   await publisher.closed()
   t.match(publisher.packets, [{ cmd: 'connack', returnCode: 4, sessionPresent: false }])
   t.equal(publisher.packets.length, 1)
-  t.same(broker.broker.retainedList('#'), [])
+  t.same(await broker.broker.retainedList('#'), [])
 })
 
 t.test('the first packet of the broker is CONNACK', async (t) => {

@@ -83,7 +83,7 @@ t.test('an empty retained message is delivered, removes the one before and is no
   const late = await subscriber(t, broker, 'l', { r: 1 })
   await late.settled()
   t.same(texts(late), [])
-  t.same(broker.broker.retainedList('#'), [])
+  t.same(await broker.broker.retainedList('#'), [])
 })
 
 t.test('a message without RETAIN leaves the retained one alone', async (t) => {
