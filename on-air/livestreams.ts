@@ -12,12 +12,13 @@ export interface NamedLivestream {
   institution: { id: string | null; title: string | null }
 }
 
-/** The ids of the livestreams of a feed, sorted: it may list 50,000. */
+/** The ids of the livestreams of a feed, sorted, and as a set: it may list 50,000, and unpacks each that is looked up. */
 const listed = onceForEach(async (feed: Feed) => {
   const ids: string[] = []
   for await (const { id } of feed.all()) ids.push(id)
-  return ids.sort()
+  return { sorted: ids.sort(), all: new Set(ids) }
 })
+const nothing = { sorted: [], all: new Set<string>() }
 
 /** The livestreams that can be read: those of the feed, and others that have a topic. */
 export function createLivestreams({
@@ -46,9 +47,9 @@ export function createLivestreams({
     async ids(view: View): Promise<readonly string[]> {
       if (view.livestreams) return [...view.livestreams].sort()
       const current = feed()
-      const ofFeed = current ? await listed(current) : []
-      const others = [...topics.stored.keys()].filter((id) => !current?.byId.get(id))
-      return others.length === 0 ? ofFeed : [...ofFeed, ...others].sort()
+      const ofFeed = current ? await listed(current) : nothing
+      const others = [...topics.stored.keys()].filter((id) => !ofFeed.all.has(id))
+      return others.length === 0 ? ofFeed.sorted : [...ofFeed.sorted, ...others].sort()
     },
   }
 }
