@@ -2,6 +2,7 @@ import { type Week, weekBeside, weekOf } from '../event/week.ts'
 import { storeKeys } from '../store/keys.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
+import { inTurns } from '../telemetry/turns.ts'
 import { add, type Counts, emptyCounts } from './programme.ts'
 
 export type Weekly = ReturnType<typeof createWeekly>
@@ -162,8 +163,12 @@ function createSums<Sum>(parts: {
 
     /** Adds all to the records. Rejects if the store fails: then the rest goes on waiting. */
     async write(): Promise<void> {
-      for (const [id, one] of fresh) wait(keyOf(id, one), one.sum)
-      fresh.clear()
+      await inTurns([...fresh], ([id, one]) => {
+        // It is of another week by now, and waits already.
+        if (fresh.get(id) !== one) return
+        fresh.delete(id)
+        wait(keyOf(id, one), one.sum)
+      })
       const taken = [...waiting]
       waiting.clear()
       try {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t from 'tap'
 import { readWeek, weekBeside, weekOf } from '../../event/week.ts'
@@ -115,3 +116,29 @@ t.test('a thousand livestreams are written in few commits', async (t) => {
   await node.close()
   t.equal(commits, 5)
 })
+
+t.test(
+  'a write of very many livestreams begins in several turns, and counts what comes meanwhile',
+  async (t) => {
+    const node = open()
+    const count = 30_000
+    for (let n = 0; n < count; n++) node.publish(`urn:${n}`)
+    let hasBegun = false
+    node.store.judge(() => {
+      hasBegun = true
+      return 'stored'
+    })
+    const closing = node.close()
+    let turns = 0
+    for (; !hasBegun; turns++) {
+      node.publish('urn:0')
+      node.publish(`urn:${count - 1}`)
+      await nextTurn()
+    }
+    await closing
+    t.ok(turns > 2)
+    const { events } = await node.shown()
+    t.equal(events['urn:0'], 1 + turns)
+    t.equal(events[`urn:${count - 1}`], 1 + turns)
+  },
+)
