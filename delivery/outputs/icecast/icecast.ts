@@ -69,7 +69,7 @@ export const icecast = output({
   surprises: [
     [
       'A mount of Ogg Opus or Ogg FLAC answers 200 with `<return>1</return>`, and nothing changes',
-      'the message is read, and the output says `refused`; of Ogg, Vorbis has titles',
+      'the message is read, and the output says `refused`; of Ogg, Vorbis has titles. [Opus and FLAC](#opus-and-flac) have them by Liquidsoap',
     ],
     [
       '`song=` keeps the artist that was set by `artist=` before, and `artist=` with nothing in it leaves ` - ` before each title. Only a new source ends it',
