@@ -16,6 +16,6 @@ const busyMs = 30_000
 /** Tells a reader to come back later. `EventSource` never comes back from another status than 200 (open.md §4). */
 export const streamBusy: Answer = {
   status: 200,
-  body: `retry: ${busyMs}\n\nevent: bye\ndata: {"reason":"limit"}\n\n`,
+  body: `retry: ${busyMs}\nevent: bye\ndata: {"reason":"limit"}\n\n`,
   headers: streamHeaders,
 }

@@ -1,12 +1,15 @@
-/* The text of Server-Sent Events (HTML Living Standard §9.2), as open.md §4 lays it out. */
+/*
+ * The text of Server-Sent Events (HTML Living Standard §9.2), as open.md §4 lays it out. An empty line stands behind events alone: some
+ * libraries, such as fetch-event-source, make a message without `data` of any other.
+ */
 
 /** Opens a stream: after how many milliseconds the client comes back when the stream has ended. */
 export function retryAfter(ms: number): Buffer {
-  return Buffer.from(`retry: ${ms}\n\n`)
+  return Buffer.from(`retry: ${ms}\n`)
 }
 
 /** Keeps connections from being taken for dead. Clients drop comments. */
-export const comment = Buffer.from(':\n\n')
+export const comment = Buffer.from(':\n')
 
 /** What a stream says of itself. Clients are told of no event without `data`. `id`: where a return goes on. */
 export function notice(event: 'ready' | 'missed' | 'bye', about: object, id?: number): Buffer {

@@ -56,10 +56,11 @@ export async function openStream(
   let hasEnded = false
   let wake = () => {}
   const read = createEventParser({
-    fields(fields) {
-      if ('' in fields) comments++
-      retry = fields.retry ?? retry
+    field(name, value) {
+      if (name === '') comments++
+      if (name === 'retry') retry = value
     },
+    empty: () => t.fail('a block has no event: some libraries hand it on as a message without data'),
     event: (event) => events.push(event),
   })
   response.on('data', (piece: string) => {
@@ -92,25 +93,30 @@ export async function openStream(
   }
 }
 
-/** Reads the text of a stream, in pieces. `fields`: the fields of each block, also of one without an event. */
+/** Reads the text of a stream, in pieces. `field`: of each line; that of a comment has no name. `empty`: a block has no event. */
 export function createEventParser(on: {
-  fields?: (fields: Readonly<Record<string, string>>) => void
+  field?: (name: string, value: string) => void
+  empty?: () => void
   event: (event: StreamEvent) => void
 }): (piece: string) => void {
   let text = ''
+  let fields: Record<string, string> = {}
   return (piece) => {
-    const blocks = `${text}${piece}`.split('\n\n')
-    text = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const fields: Record<string, string> = {}
-      for (const line of block.split('\n')) {
+    const lines = `${text}${piece}`.split('\n')
+    text = lines.pop() ?? ''
+    for (const line of lines) {
+      if (line !== '') {
         const end = line.indexOf(':')
-        fields[line.slice(0, end)] = line.slice(end + 1).replace(/^ /, '')
+        const [name, value] = [line.slice(0, end), line.slice(end + 1).replace(/^ /, '')]
+        fields[name] = value
+        on.field?.(name, value)
+        continue
       }
-      on.fields?.(fields)
       const { event, id, data } = fields
+      fields = {}
       if (event !== undefined && data !== undefined)
         on.event({ event, ...(id !== undefined && { id }), data: JSON.parse(data) })
+      else on.empty?.()
     }
   }
 }

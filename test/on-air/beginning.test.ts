@@ -174,7 +174,7 @@ t.test('a right that ends while the state is made ends the stream there', async 
   await other.until('event: ready')
   await publish('a', 'live')
   await other.until('live')
-  t.match(reader.text(), /^retry: \d+\n\n$/)
+  t.match(reader.text(), /^retry: \d+\n$/)
 })
 
 t.test('who is so slow that its place is gone is told, and gets the state once more', async (t) => {

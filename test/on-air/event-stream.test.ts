@@ -1,5 +1,6 @@
 import t from 'tap'
-import { eventOf } from '../../on-air/event-stream.ts'
+import { streamBusy } from '../../bridge-https/event-stream.ts'
+import { comment, eventOf, notice, retryAfter } from '../../on-air/event-stream.ts'
 
 const topic = 'radio/urn:org:permanent-livestream:4638c4eac849c618/track/playing'
 
@@ -15,4 +16,15 @@ t.test('an event is one line also for readers that take Unicode line separators 
     t.strictSame([name, id, ...rest], ['event: playing', 'id: 7', '', ''])
     t.strictSame(JSON.parse(data.slice('data: '.length)).event, event)
   }
+})
+
+t.test('each block has an event, for readers that make a message of any empty line', async (t) => {
+  const event = eventOf({ topic, payload: Buffer.from('{"title":"Ebbe"}') }, { id: 7 })
+  const pieces = [retryAfter(1000), event, notice('ready', {}, 7), comment, comment, event, streamBusy.body]
+  const blocks = pieces.join('').split('\n\n').slice(0, -1)
+  t.strictSame(
+    blocks.filter((block) => !block.includes('\ndata: ')),
+    [],
+  )
+  t.equal(blocks.length, 4)
 })

@@ -53,7 +53,7 @@ t.test('the commands show what is on air, as a stream, and at a time', async (t)
   const cut = await run(stream).catch((error: { code: number; stdout: string }) => error)
   t.match(cut, {
     code: 28,
-    stdout: /^retry: \d+\n\nevent: playing\ndata: .*Ebbe.*\n\nevent: ready\nid: \d+\ndata: /s,
+    stdout: /^retry: \d+\nevent: playing\ndata: .*Ebbe.*\n\nevent: ready\nid: \d+\ndata: /s,
   })
 })
 
@@ -81,7 +81,7 @@ for (const { file, program, starts } of programs) {
   t.test(`${file} drops half an event, and does as the hub says`, async (t) => {
     const hub = await startTestHub(t)
     const answers = [
-      'retry: 1000\n\nevent: playing\nid: 4\ndata: {"event":"whole"}\n\n:\n\nevent: playing\nid: 5\ndata: {"ev',
+      'retry: 1000\nevent: playing\nid: 4\ndata: {"event":"whole"}\n\n:\nevent: playing\nid: 5\ndata: {"ev',
       'event: playing\nid: 5\ndata: {"event":"again"}\n\nevent: bye\ndata: {}\n\n',
     ]
     const returns: unknown[] = []

@@ -92,7 +92,7 @@ t.test('what a page has missed comes as a state, and nothing of before stays', {
   const of = (event: object) => ({ livestreamId: station().id, event })
   const ready = (id: string) => told('ready', { at: new Date().toISOString() }, id)
   const answers = [
-    `retry: 10\n\n${told('bye', { reason: 'limit' })}`,
+    `retry: 10\n${told('bye', { reason: 'limit' })}`,
     told('playing', of(playing(station(), { title: 'half a state' }))),
     told('playing', of(playing(station(), { title: 'Ebbe' }))) +
       told('control', of(control(station()))) +
