@@ -99,38 +99,55 @@ t.test(
   'an event that a node decided before it heard of the webhook is not lost',
   { skip: withoutRedis },
   async (t) => {
-    const { receiver, network, a, b, publisher, token, studioOf } = await startPushing(t)
-    const studio = await studioOf(b)
-    await studio.publish(forAll('one'))
-    const late = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
-    const { username, password } = publisher
-    await late.connect({ username, password: Buffer.from(password), clientId: 'late' })
-    const api = await openApi(t, b)
-    // Until `release`, everything must be quick: a node that is held for too long counts as gone.
-    network.hold()
-    late.send({
-      cmd: 'publish',
-      topic: `inbox/${own}`,
-      qos: 1,
-      messageId: 1,
-      retain: false,
-      dup: false,
-      payload: JSON.stringify(forAll('late')),
-    })
-    await late.settled()
-    const made = livestreams.map(({ id }) =>
-      api.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) }),
-    )
-    for (const { status } of await Promise.all(made)) t.equal(status, 201)
-    await studio.publish(forAll('two'))
-    t.same(receiver.received, [], 'nothing is sent while a node may have accepted something else')
-    network.release()
-    await late.next('puback')
-    await studio.publish(forAll('three'))
-    await receiver.until(({ length }) => length >= 4 * livestreams.length)
-    for (const titles of titlesOf(receiver)) t.same(titles, ['one', 'two', 'late', 'three'])
+    // A node that is held for too long counts as gone, and does not accept the event. A busy machine may hold it so long,
+    // but not each time.
+    let isAccepted = false
+    for (let tries = 0; tries < 5 && !isAccepted; tries++) isAccepted = await decideLate(t)
+    t.ok(isAccepted)
   },
 )
+
+/** Returns false if the node was held for too long. */
+async function decideLate(t: Test): Promise<boolean> {
+  const { receiver, network, a, b, publisher, token, studioOf } = await startPushing(t)
+  const studio = await studioOf(b)
+  await studio.publish(forAll('one'))
+  const late = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
+  const { username, password } = publisher
+  await late.connect({ username, password: Buffer.from(password), clientId: 'late' })
+  const api = await openApi(t, b)
+  network.hold()
+  late.send({
+    cmd: 'publish',
+    topic: `inbox/${own}`,
+    qos: 1,
+    messageId: 1,
+    retain: false,
+    dup: false,
+    payload: JSON.stringify(forAll('late')),
+  })
+  await late.settled()
+  const made = livestreams.map(({ id }) =>
+    api.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) }),
+  )
+  for (const { status } of await Promise.all(made)) t.equal(status, 201)
+  await studio.publish(forAll('two'))
+  const early = receiver.received.length
+  network.release()
+  const isAccepted = await Promise.race([
+    late.next('puback').then(
+      () => true,
+      () => false,
+    ),
+    late.closed().then(() => false),
+  ])
+  if (!isAccepted) return false
+  t.equal(early, 0, 'nothing is sent while a node may have accepted something else')
+  await studio.publish(forAll('three'))
+  await receiver.until(({ length }) => length >= 4 * livestreams.length)
+  for (const titles of titlesOf(receiver)) t.same(titles, ['one', 'two', 'late', 'three'])
+  return true
+}
 
 t.test('where its node is killed, another one begins', { skip: withoutRedis }, async (t) => {
   const { receiver, a, b, token, studioOf } = await startPushing(t)
