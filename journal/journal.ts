@@ -1,7 +1,7 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
 import { appendChanges, type Entry, journalPrefix, positionIn, readEntry, storedBytes } from './entry.ts'
-import { createJournalReading, withPayloadOf } from './reading.ts'
+import { createJournalReading, withOwnBytes, withPayloadOf } from './reading.ts'
 import { createReferenceCounts } from './reference-counts.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
@@ -38,10 +38,10 @@ export async function openJournal(store: Store) {
   store.onOthers(journalPrefix, (key, value) => {
     if (!value) return forget(positionIn(key))
     const { entry, sharedWith = 0 } = readEntry(positionIn(key), value)
-    if (sharedWith === 0) holder = entry
+    if (sharedWith === 0) holder = withOwnBytes(entry)
     if (holder?.position !== entry.position - sharedWith)
       throw new Error(`the payload of message ${entry.position} is missing`)
-    const whole = entry === holder ? entry : withPayloadOf(entry, holder)
+    const whole = sharedWith === 0 ? holder : withPayloadOf(entry, holder)
     take(whole, value.length)
     for (const listener of listeners) listener(whole)
   })

@@ -1,5 +1,6 @@
 import { digitsOf } from '../store/commit.ts'
 import { createLocks } from '../store/lock.ts'
+import { ownBytes } from '../store/own-bytes.ts'
 import type { Store } from '../store/store.ts'
 import {
   type Entry,
@@ -137,24 +138,14 @@ export function createJournalReading(store: Store, recent: Recent) {
   }
 }
 
-/**
- * Copies the bytes of an entry that stays in memory. What Redis answers comes in large pieces, of which a value is a
- * part: a small payload would keep all of its piece.
- */
-function withOwnBytes(entry: Entry): Entry {
+/** Copies the bytes of an entry that stays in memory. */
+export function withOwnBytes(entry: Entry): Entry {
   const { payload, refused } = entry
   return {
     ...entry,
-    payload: copyOf(payload),
-    ...(refused && { refused: { ...refused, head: copyOf(refused.head) } }),
+    payload: ownBytes(payload),
+    ...(refused && { refused: { ...refused, head: ownBytes(refused.head) } }),
   }
-}
-
-/** `Buffer.from` would put small copies together into pieces of 8 KiB. */
-function copyOf(bytes: Buffer): Buffer {
-  const copy = Buffer.allocUnsafeSlow(bytes.length)
-  bytes.copy(copy)
-  return copy
 }
 
 /** Returns `entry` with the payload that `holder` holds. */

@@ -56,8 +56,9 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {
-            // The buffer grows with the bytes that arrive: an announced length alone must take no memory.
-            const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(expected, 2 * buffer.length)))
+            // The buffer grows with the bytes that arrive: an announced length alone must take no memory. It is no part
+            // of a larger piece, of which memory would have more than is counted.
+            const larger = Buffer.allocUnsafeSlow(Math.max(needed, Math.min(expected, 2 * buffer.length)))
             buffer.copy(larger, 0, 0, length)
             room.grow(larger.length - buffer.length)
             buffer = larger

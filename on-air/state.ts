@@ -2,6 +2,7 @@ import { eventKinds } from '../event/kind.ts'
 import { radioTopic } from '../event/topic.ts'
 import type { RetainedMessages } from '../journal/retained.ts'
 import type { RetainedValue } from '../journal/retained-value.ts'
+import { ownBytes } from '../store/own-bytes.ts'
 import { eventOf } from './event-stream.ts'
 import type { createNow } from './now.ts'
 import type { Moment, Parts } from './parts.ts'
@@ -51,7 +52,7 @@ export function createState({
       if (values.length === 0) return empty
       const known = kept.get(id)
       if (known && isStill(known, values, moment)) return known.bytes
-      const made = await make(id, view, moment)
+      const made = ownBytes(await make(id, view, moment))
       const ends = values.map(({ expires = Infinity }) => expires).filter((end) => end > moment.now)
       keep(id, { values, from: moment.now, until: Math.min(...ends), bytes: made })
       return made

@@ -2,6 +2,7 @@ import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/kind.ts'
 import { type Warning, warningsOf } from '../event/warnings.ts'
+import { ownBytes } from '../store/own-bytes.ts'
 import type { Timing } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EventOutcome, Metrics } from '../telemetry/metrics.ts'
@@ -189,7 +190,7 @@ function settlementOf(
   // The messages name only the services for which the event is published. They must not name a blocked service.
   const services = completed.filter((_, index) => withTopic.includes(verdicts[index]?.livestreamId ?? ''))
   const stored: HubEvent = { ...event, id, services }
-  const payload = Buffer.from(JSON.stringify(stored))
+  const payload = ownBytes(JSON.stringify(stored))
   if (errors.length > 0) repetition?.markPublishedInPart()
   const isPublished = withTopic.length > 0
   const outcome = isPublished ? 'published' : blocked.length > 0 ? 'blocked' : 'failed'

@@ -4,6 +4,7 @@ import type { HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { warningsOf } from '../event/warnings.ts'
 import type { Prepare } from '../store/commit-together.ts'
+import { ownBytes } from '../store/own-bytes.ts'
 import type { Timing } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -254,7 +255,7 @@ function complete(
     id,
     services: completeServices(decision.event.services, decision.livestreams),
   }
-  const payload = Buffer.from(JSON.stringify(event))
+  const payload = ownBytes(JSON.stringify(event))
   const { kind, time, livestreamIds } = decision
   const rounds = watch?.roundsOf({ event, kind, livestreamIds })
   const circumstances = { kind, time, receivedAt: arrival.at, pluginTargets: work.pluginTargets, rounds }

@@ -1,3 +1,4 @@
+import { ownBytes } from '../../store/own-bytes.ts'
 import { encodeLength, type Frame, readBytes, readText } from './frames.ts'
 import { connackCode, connectFlag, packetType, type Qos } from './protocol.ts'
 
@@ -149,7 +150,7 @@ function readFields(
     const qos = (flags >> 3) & 3
     will = {
       topic: topic.bytes.toString(),
-      payload: Buffer.from(message.bytes),
+      payload: ownBytes(message.bytes),
       qos: qos === 2 ? 2 : qos === 1 ? 1 : 0,
       retain: (flags & connectFlag.willRetain) !== 0,
     }

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { appendChanges, journalKey, journalPrefix } from '../../journal/entry.ts'
 import { createRecentReports, openJournal } from '../../journal/journal.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
@@ -13,6 +14,11 @@ async function start(count: number) {
     await store.commit(journal.append([message], position).changes)
   }
   return journal
+}
+
+/** As the client of Redis hands out a value: a part of what it received in one piece. */
+function received(value: Buffer): Buffer {
+  return Buffer.concat([Buffer.alloc(64 * 1024), value]).subarray(64 * 1024, 64 * 1024 + value.length)
 }
 
 t.test('the newest messages of some topics since a time, in order', async (t) => {
@@ -45,9 +51,6 @@ t.test('a message that was read again keeps no other bytes of the store in memor
     ).changes,
   )
   await store.commit(before.append([{ ...message, payload: Buffer.from('other') }], 1).changes)
-  // The client of Redis hands out parts of what it received in one piece.
-  const received = (value: Buffer) =>
-    Buffer.concat([Buffer.alloc(64 * 1024), value]).subarray(64 * 1024, 64 * 1024 + value.length)
   const journal = await openJournal({
     ...store,
     get: async (key) => {
@@ -67,6 +70,29 @@ t.test('a message that was read again keeps no other bytes of the store in memor
   }
   t.equal(journal.recent(1)?.refused?.head.toString(), 'event')
   t.equal(journal.recent(1)?.refused?.head.buffer.byteLength, 'event'.length)
+  t.equal(journal.recent(1)?.payload, journal.recent(2)?.payload, 'a shared payload is there once')
+})
+
+t.test('a message of another node keeps no other bytes of the store in memory', async (t) => {
+  const { store } = createMemoryStore()
+  let tell: Parameters<typeof store.onOthers>[1] = () => undefined
+  const journal = await openJournal({
+    ...store,
+    onOthers: (_prefix, listener) => {
+      tell = listener
+    },
+  })
+  const payload = Buffer.from('payload')
+  const message = { qos: 1 as const, payload, queue: { keep: 'every' as const } }
+  const told = appendChanges(
+    ['a', 'b'].map((topic) => ({ ...message, topic })),
+    1,
+  ).filter((change) => 'put' in change && change.put === journalPrefix)
+  for (const [nth, change] of told.entries()) {
+    if ('value' in change) tell(journalKey(nth + 1), received(Buffer.from(change.value)))
+  }
+  t.equal(journal.recent(1)?.payload.toString(), 'payload')
+  t.equal(journal.recent(1)?.payload.buffer.byteLength, payload.length)
   t.equal(journal.recent(1)?.payload, journal.recent(2)?.payload, 'a shared payload is there once')
 })
 

@@ -29,6 +29,15 @@ t.test('announced bytes take no room before they come, and pieces are not kept',
   t.equal(third.bytes().toString(), 'a')
 })
 
+t.test('what is collected keeps no other bytes in memory, which nothing would count', (t) => {
+  const collected = createHalfReceived(1000, 1000).collect(() => t.fail('there is room'))
+  collected.add(Buffer.alloc(5), 0)
+  t.equal(collected.bytes().buffer.byteLength, 5)
+  collected.add(Buffer.alloc(5), 1_000_000)
+  t.equal(collected.bytes().buffer.byteLength, 10)
+  t.end()
+})
+
 t.test('without room the one that is on its way for longest ends', async (t) => {
   const room = createHalfReceived(1000, 1000)
   const ended: string[] = []

@@ -43,8 +43,17 @@ function openState(mostBytes?: number) {
     read: async (id: string, position: number, now: number, view = all) =>
       /"position":(\d+)/.exec((await state.of(id, view, { position, now })).toString())?.[1],
     made: () => made,
+    bytes: (id: string, position: number, now: number) => state.of(id, all, { position, now }),
   }
 }
+
+t.test('a text that is kept keeps no other bytes in memory', async (t) => {
+  const { retain, bytes } = openState()
+  retain('a', 1)
+  const text = await bytes('a', 9, 10)
+  t.ok(text.length > 0)
+  t.equal(text.buffer.byteLength, text.length)
+})
 
 t.test('what a livestream shows is made once, until it changes', async (t) => {
   const { retain, read, made } = openState()

@@ -117,6 +117,14 @@ t.test('the first event of a livestream creates its topic, the second is publish
   t.equal((await createTopics(store)).stored.get(one.id)?.id, one.id, 'the topic survives a restart')
 })
 
+t.test('a value that stays in memory keeps no other bytes there', async (t) => {
+  const { publish, distributed } = await startLegacy(t)
+  for (const title of ['first', 'second']) await publish(playing(one, { title }))
+  const { payload } = distributed[0] ?? {}
+  t.ok(payload)
+  t.equal(payload?.buffer.byteLength, payload?.length)
+})
+
 t.test('an event that went out in part is no repetition for the webhooks of the rest', async (t) => {
   const { publish, repeatedWhole } = await startLegacy(t)
   await publish(playing(one))

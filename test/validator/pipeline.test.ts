@@ -214,6 +214,14 @@ t.test('several livestreams get the same event, each once', async (t) => {
   t.match(bodyOf(messages[0]), { services: [{ id: two.id }, { id: one.id }, { id: two.id }] })
 })
 
+t.test('a value that stays in memory keeps no other bytes there', async (t) => {
+  const { submit, distributed } = startPipeline()
+  await submit(playing(one, { title: 'Straße' }))
+  const { payload } = distributed[0]?.messages[0] ?? {}
+  t.match(payload && JSON.parse(payload.toString()), { title: 'Straße' })
+  t.equal(payload?.buffer.byteLength, payload?.length)
+})
+
 t.test('a refused event reaches nobody but the feedback', async (t) => {
   const services = [serviceOf(one), serviceOf(foreign), serviceOf(foreign)]
   const rows: [name: string, event: object, expected: object][] = [

@@ -135,6 +135,17 @@ t.test(
   },
 )
 
+t.test('a will keeps no other bytes in memory', async (t) => {
+  const reader = createFrameReader(1_000)
+  reader.push(generate({ cmd: 'connect', clientId: 'c', clean: true, keepalive: 0, will }))
+  const frame = reader.next()
+  const judged = frame && judgeConnect(frame, 100)
+  if (!judged || 'refusal' in judged) throw new Error('it is not let in')
+  const { payload } = judged.request.will ?? {}
+  t.ok(payload?.length)
+  t.equal(payload?.buffer.byteLength, payload?.length)
+})
+
 t.test('the will of a credential that is not valid any more is void', async (t) => {
   const valid = { now: true }
   const broker = await openBroker(t, { access: { isValid: () => valid.now } })
