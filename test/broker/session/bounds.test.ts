@@ -23,7 +23,7 @@ t.test(
   'what goes out again after a crash has DUP, also where the journal is trimmed meanwhile',
   async (t) => {
     const { start, crash } = openHub(t)
-    const limits = { ...few, ...short }
+    const limits = { ...few, ...short, queueLimit: 1 }
     const broker = await start({ wrapStore: withoutProgress, limits })
     const before = await subscriber(t, broker, 'c', { 'e/#': 1 }, persistent)
     acknowledgeAll(before)
@@ -34,12 +34,13 @@ t.test(
     const after = await start({ limits })
     const client = await peer(t, after, 'c', persistent)
     await client.next('publish')
+    await after.broker.distribute([message('e/new', '1')])
     await trim(after)
     acknowledgeAll(client)
-    await client.next('publish', 5)
+    await client.next('publish', 6)
     t.same(
       publishes(client).map(({ topic, dup }) => [topic, dup]),
-      Array.from({ length: 6 }, (_, n) => [`e/${n}`, true]),
+      [...Array.from({ length: 6 }, (_, n) => [`e/${n}`, true]), ['e/new', false]],
     )
   },
 )
@@ -83,6 +84,64 @@ t.test('what was in flight at a crash comes again, however low the queue limit',
   t.same(packetIdsOf(client), packetIdsOf(before))
   t.ok(publishes(client).every(({ dup }) => dup))
 })
+
+for (const queueLimit of [2, few.maxOwed]) {
+  t.test(`behind what goes out again, the newest ${queueLimit} come of what is new`, async (t) => {
+    const { start, crash } = openHub(t)
+    const limits = { ...few, queueLimit }
+    const broker = await start({ wrapStore: withoutProgress, limits })
+    const before = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    acknowledgeAll(before)
+    await broker.broker.distribute(many(6, 'e'))
+    await before.next('publish', 5)
+    await before.settled()
+    crash()
+    const after = await start({ limits })
+    await after.broker.distribute(many(queueLimit + 1, 'new'))
+    const client = await returning(t, after, 'c')
+    await client.next('publish', 5 + queueLimit)
+    await client.settled()
+    t.same(
+      publishes(client).map(({ topic }) => topic),
+      [...many(6, 'e'), ...many(queueLimit + 1, 'new').slice(1)].map(({ topic }) => topic),
+    )
+    t.match(await after.broker.session('c'), { dropped: 1 })
+  })
+}
+
+for (const [what, waiting, came, dropped] of [
+  [
+    'what the journal removes before a slow client reads it is counted as one',
+    [...many(3, 'kept'), title('old', 1), title('new', 2)],
+    ['0', '1', '2', 'new'],
+    1,
+  ],
+  ['nothing is counted where nothing is removed that the client has not read', [title('new', 2)], ['new'], 0],
+] as const) {
+  t.test(what, async (t) => {
+    const { start } = openHub(t)
+    const broker = await start({ limits: { ...few, ...short, inFlightWindow: few.maxInFlight } })
+    const client = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    await broker.broker.distribute(many(few.maxInFlight, 'e'))
+    await client.next('publish', few.maxInFlight - 1)
+    for (const each of waiting) {
+      await broker.broker.distribute([each])
+      await broker.broker.trimming.sweep()
+    }
+    // The client reads on with half of its messages in flight. They take no room from those that wait.
+    for (const { messageId = 0 } of publishes(client).slice(few.maxInFlight / 2))
+      client.send({ cmd: 'puback', messageId })
+    await client.next('publish', few.maxInFlight)
+    acknowledgeAll(client)
+    await client.next('publish', few.maxInFlight + came.length - 1)
+    await client.settled()
+    t.same(
+      publishes(client).map(({ payload }) => `${payload}`),
+      ['0', '1', '2', '3', ...came],
+    )
+    t.match(await broker.broker.session('c'), { dropped })
+  })
+}
 
 t.test('what has expired takes no room from what is new', async (t) => {
   const clock = { now: Date.now() }
