@@ -116,7 +116,7 @@ export function createSessionReading(parts: {
 
   function fallBehind(session: Session, upTo: number): void {
     if (session.reading === 'live') session.reading = 'paused'
-    session.upTo = Math.max(session.upTo, upTo)
+    session.upTo = upTo
     void read(session)
   }
 }

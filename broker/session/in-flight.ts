@@ -126,7 +126,7 @@ export class InFlight {
   }
 
   #continues(id: number): boolean {
-    return this.#count === 0 || (id === after(this.#first, this.#count) && this.#count < lastId)
+    return this.#count === 0 || id === after(this.#first, this.#count)
   }
 
   #isInRow(id: number): boolean {
@@ -136,7 +136,7 @@ export class InFlight {
   #shift(): void {
     this.#first = after(this.#first, 1)
     this.#count--
-    if (this.#waiting) this.#shrunk()
+    this.#shrunk()
   }
 
   #shrunk(): void {
