@@ -3,8 +3,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import type { Message } from '../../../event/message.ts'
-import { openBroker, subscriber } from '../../conformance/peers.ts'
+import { openBroker, openFailing, peer, publishes, subscribe, subscriber } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
+import { touches } from '../failing-store.ts'
 import { leave, message, persistent } from '../session/crashing-hub.ts'
 
 const topics = Array.from({ length: 10 }, (_, n) => `e/${n}`)
@@ -39,6 +40,58 @@ t.test('a control event that is over when its turn comes does not come', async (
   await client.has('publish', 2 * maxInFlight)
   await client.unsubscribe()
   t.same(await client.topics(), topics.slice(0, 2 * maxInFlight))
+})
+
+for (const where of ['in flight', 'in the journal', 'for a client that is away'] as const) {
+  t.test(`what a client may receive no more stays away, also ${where}`, async (t) => {
+    let isWithdrawn = false
+    const broker = await openBroker(t, {
+      access: { mayReceive: (_principal, topic) => !isWithdrawn || topic !== 'secret' },
+      limits: { maxInFlight: 1, queueLimit: 1 },
+    })
+    let client = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    const distribute = (topic: string) => broker.broker.distribute([message(topic, '')])
+    await distribute(where === 'in flight' ? 'secret' : 'first')
+    const { messageId = 0 } = await client.next('publish')
+    if (where === 'in the journal') await distribute('secret')
+    else {
+      if (where !== 'in flight') client.send({ cmd: 'puback', messageId })
+      await leave(client)
+    }
+    await distribute('other')
+    // A session that is away has room for one message: not for one that it may not receive.
+    if (where === 'for a client that is away') await distribute('secret')
+    isWithdrawn = true
+    if (where === 'in the journal') client.send({ cmd: 'puback', messageId })
+    else client = await peer(t, broker, 'c', persistent)
+    const before = where === 'in the journal' ? 1 : 0
+    t.match(await client.next('publish', before), { topic: 'other' })
+  })
+}
+
+t.test('a SUBSCRIBE while a QoS 2 message is being stored loses no value [MQTT-3.8.4-3]', async (t) => {
+  const { store, broker } = await openFailing(t)
+  const value = (payload: string, time: number) => {
+    const rules = { qos: 2, retained: { slot: '', time } } as const
+    return broker.broker.distribute([{ ...message('a', payload), ...rules }])
+  }
+  await value('1', 1)
+  const client = await peer(t, broker, 'c', persistent)
+  const storing = store.hold(touches('outgoing/'))
+  subscribe(client, 1, { a: 2 })
+  await storing
+  await value('2', 2)
+  subscribe(client, 2, { a: 2 })
+  await client.next('suback', 1)
+  store.release()
+  await client.next('publish', 1)
+  t.same(
+    publishes(client).map(({ payload, retain }) => [`${payload}`, retain]),
+    [
+      ['1', true],
+      ['2', true],
+    ],
+  )
 })
 
 /** A client that reads from the journal what follows the first messages. Two of these fill its buffer. */
