@@ -43,7 +43,7 @@ t.test(
   async (t) => {
     const events = new EventEmitter()
     let wentOn = 0
-    let tries = 0
+    const tries: number[] = []
     const { stop, lines } = watch(
       () => {
         // The second queue stands still for less than 15 ms at a time. So even a watch that looks late never sees it
@@ -53,12 +53,17 @@ t.test(
         return ['stuck']
       },
       async (queue) => {
-        if (++tries === 3) events.emit('tried')
+        if (tries.push(performance.now()) === 3) events.emit('tried')
         throw new Error(`the store is away: ${queue}`)
       },
     )
     t.teardown(stop)
     await once(events, 'tried')
     t.notOk(lines.some(({ queue }) => queue !== 'stuck'))
+    const pauses = tries.slice(1).map((at, nth) => at - (tries[nth] ?? 0))
+    t.ok(
+      pauses.every((pause) => pause >= 20),
+      'each time it must stand still as long as before',
+    )
   },
 )

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { Message } from '../../../../event/message.ts'
 import type { Store } from '../../../../store/store.ts'
-import { many, message, openHub, returning } from '../../../broker/session/crashing-hub.ts'
+import { leave, many, message, openHub, returning } from '../../../broker/session/crashing-hub.ts'
 import {
   openBroker,
   type Peer,
@@ -62,6 +62,48 @@ t.test('a session that the store has lost the positions of goes on from its head
   await again.next('publish')
   t.same(texts(again), ['a a'])
 })
+
+for (const [what, lost] of Object.entries({
+  'it had got': { upTo: 1e9, owed: [1, 2].map((position) => [position, 1, 2]) },
+  'it was to get all again to': { replay: 1e9 },
+})) {
+  t.test(`nothing is lost during a return, though the store has lost the position ${what}`, async (t) => {
+    let accept: (() => Promise<unknown>) | undefined
+    const broker = await openBroker(t, {
+      limits: { queueLimit: 1 },
+      // Whenever a return reads the journal, an event is accepted behind what it reads.
+      wrapStore: (store) => ({
+        ...store,
+        async get(key) {
+          if (key.startsWith('journal/')) await accept?.()
+          return store.get(key)
+        },
+        async *range(prefix, bounds) {
+          const found = []
+          for await (const entry of store.range(prefix, bounds)) found.push(entry)
+          if (prefix.startsWith('journal/')) await accept?.()
+          yield* found
+        },
+      }),
+    })
+    const first = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+    await leave(first)
+    const read = async () => JSON.parse(String(await broker.store.get('session/c')))
+    await until(async () => (await read()).node === undefined)
+    await broker.store.commit([{ put: 'other/', value: '', numbered: { nth: 1, at: 'key' } }])
+    await broker.broker.distribute([message('before', '')])
+    await broker.store.commit([
+      { put: 'session/c', value: JSON.stringify({ ...(await read()), upTo: 3, ...lost }) },
+    ])
+    accept = () => {
+      accept = undefined
+      return broker.broker.distribute([message('meanwhile', '')])
+    }
+    const again = await returning(t, broker, 'c')
+    await accept?.()
+    t.match(await again.next('publish'), { topic: 'meanwhile', dup: false })
+  })
+}
 
 t.test(
   'who leaves an identifier unacknowledged that comes again is cut off as slow',
