@@ -136,7 +136,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
               unremovedMarks.push(...forgotten)
               return
             }
-            for (const mark of forgotten) if (mark.isCurrent) marks.remove(mark.key)
+            for (const { key } of forgotten) marks.remove(key)
             for (const { mark, show } of own) {
               // The first message of the event is the first of its commit.
               if (isAsStored(mark)) mark.position = how
