@@ -52,7 +52,7 @@ export function createOperating(parts: {
     /** The clients that are logged in. */
     async clients(): Promise<ClientView[]> {
       const others = await calls.answersOfOthers<ClientView[]>('clients', null)
-      return [...clientsHere(), ...others.flat()]
+      return [...(await clientsHere()), ...others.flat()]
     },
 
     /** Counts the connected clients of all nodes by which of these livestreams they subscribe to. */
@@ -76,7 +76,7 @@ export function createOperating(parts: {
     /** All sessions, connected or not. */
     async sessionList(): Promise<SessionView[]> {
       const figures = await allFigures()
-      const views = [...figures.values()].map(connectedView)
+      const views = await inTurns(figures.values(), connectedView)
       for await (const [, value] of store.range(recordPrefix)) {
         const record = readRecord(value)
         const session = known.get(record.clientId)
@@ -111,10 +111,11 @@ export function createOperating(parts: {
       known.get(clientId) !== undefined || (await nodeWith(clientId)) !== undefined,
   }
 
-  function clientsHere(): ClientView[] {
-    return [...clients.open].flatMap(({ connection, session }) =>
-      session?.outgoing ? [toClientView(session, connection, nodes.name)] : [],
+  async function clientsHere(): Promise<ClientView[]> {
+    const views = await inTurns([...clients.open], ({ connection, session }) =>
+      session?.outgoing ? toClientView(session, connection, nodes.name) : undefined,
     )
+    return views.filter((view) => view !== undefined)
   }
 
   function subscribersHere(livestreams: readonly string[]): Promise<SubscriberCounts> {
@@ -124,14 +125,14 @@ export function createOperating(parts: {
     )
   }
 
-  function figuresHere(): SessionFigures[] {
-    return sessions.connected().map(figuresOf)
+  function figuresHere(): Promise<SessionFigures[]> {
+    return inTurns(sessions.connected(), figuresOf)
   }
 
   /** The connected sessions of all nodes, by client id. */
   async function allFigures(): Promise<Map<string, SessionFigures & { node: string }>> {
     const others = (await calls.askOthers('session-figures', null)) as [string, SessionFigures[] | null][]
-    const all = [[nodes.self, figuresHere()] as const, ...others].flatMap(([node, figures]) =>
+    const all = [[nodes.self, await figuresHere()] as const, ...others].flatMap(([node, figures]) =>
       (figures ?? []).map((each) => ({ ...each, node: nodes.nameOf(node) })),
     )
     return new Map(all.map((figures) => [figures.clientId, figures]))
