@@ -60,6 +60,15 @@ function misspelledIn(given: readonly string[], names: readonly string[]): Error
   return errors.items()
 }
 
+/** A warning for each field of a body that its schema does not have, and that nobody reads. */
+export function unreadIn(body: object, schema: TSchema): ErrorItem[] {
+  const names = namesOf(schema)
+  const warnings = new ErrorList('warnings')
+  for (const name of Object.keys(body).filter((each) => !names.includes(each)))
+    warnings.add(() => errorItem('additionalProperties.openapi.validation', pathOf('body', name)))
+  return warnings.items()
+}
+
 /** A name without case, dashes, underscores, and the `s` of a plural. */
 function simplified(name: string): string {
   return name.toLowerCase().replace(/[-_]|s$/g, '')

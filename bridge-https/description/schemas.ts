@@ -185,6 +185,13 @@ export const Subscription = Type.Object(
     }),
     since: instant('When this state began'),
     reason: orNull(string, 'Why it is not active; for people, such as `answered 503`'),
+    warnings: Type.Optional(
+      Type.Array(Type.Unsafe<Static<typeof ErrorItem>>({ $ref: 'ErrorItem' }), {
+        minItems: 1,
+        description:
+          'Only in the answer to a new subscription: fields of the request that the hub does not know, and did not read',
+      }),
+    ),
   },
   { $id: 'Subscription', title: 'Subscription', examples: [examples.subscription] },
 )

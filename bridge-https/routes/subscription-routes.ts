@@ -9,6 +9,7 @@ import { Type } from '../../event/type.ts'
 import { inTurns, jsonInTurns } from '../../telemetry/turns.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { type Answer, httpsError, jsonText, refuse, refuseUntil } from '../answer.ts'
+import { unreadIn } from '../body.ts'
 import { Deleted, SigningSecret, SubscribeBody, Subscription } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { KnownUser } from '../users/users.ts'
@@ -113,7 +114,8 @@ export function subscriptionRoutes(parts: {
             ...(ordering === 'livestream' && { ordering }),
           })
           if (!created) return refuse(400, [httpsError('subscription.limit', limits)])
-          return { status: 201, body: shown(created) }
+          const warnings = unreadIn(body as SubscribeBody, SubscribeBody)
+          return { status: 201, body: { ...shown(created), ...(warnings.length > 0 && { warnings }) } }
         })
       },
     },

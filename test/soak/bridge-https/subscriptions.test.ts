@@ -162,6 +162,28 @@ onEachStore('the life of a subscription (service.md §4.1)', async (t, store) =>
   t.same((await api2.call('GET', '/subscriptions', { token: later })).json, [])
 })
 
+t.test('a field that nobody reads is named in the answer, and changes nothing else', async (t) => {
+  const { api, token } = await start(t)
+  const subscribe = (more: object) =>
+    api.call('POST', '/subscriptions', { token, body: { ...request, ...more } })
+  const plain = await subscribe({})
+  t.notOk('warnings' in plain.json)
+  const { status, json } = await subscribe({ kidns: ['control'], comment: 'ours' })
+  t.equal(status, 201)
+  const { warnings, ...rest } = json
+  t.match(
+    warnings,
+    ['.body.kidns', '.body.comment'].map((path) => ({
+      path,
+      message: 'The field is not known here',
+      errorCode: 'additionalProperties.openapi.validation',
+    })),
+  )
+  t.same(Object.keys(rest), Object.keys(plain.json))
+  const read = await api.call('GET', `/subscriptions/${json.name}`, { token })
+  t.same(read.json, rest, 'nothing of it is kept')
+})
+
 t.test('a subscription that cannot be is a 400 with the place, or a 404 without the topic', async (t) => {
   const { api, token } = await start(t)
   const subscribe = (body: unknown) => api.call('POST', '/subscriptions', { token, body })
