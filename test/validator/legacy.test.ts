@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import type { Message } from '../../event/message.ts'
 import type { Service } from '../../event/schema.ts'
 import { commitTogether } from '../../store/commit-together.ts'
+import { ConditionFailed } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacy } from '../../validator/legacy.ts'
 import { createStoring } from '../../validator/pipeline.ts'
@@ -11,6 +12,7 @@ import type { WorkPlanner } from '../../validator/settlement.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
 import { openStore } from '../open-store.ts'
+import { createSharedSpace, type TestStore } from '../shared-store.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 import { warningsCounted } from './warnings-counted.ts'
 
@@ -26,15 +28,16 @@ const service = (fields: Partial<Service> = {}): Service => ({
   ...fields,
 })
 
-async function startLegacy(t: Test, hasFeed = true) {
+async function startLegacy(t: Test, hasFeed = true, shared?: TestStore) {
   let ids = 17
   const metrics = createMetrics()
-  const store = await openStore(t)
+  const store = shared ?? (await openStore(t))
   const distributed: Message[] = []
   const lines: Record<string, unknown>[] = []
   /** The number of livestreams that each event was charged for. */
   const charged: number[] = []
   let failure: Error | undefined
+  let meanwhile: (() => Promise<unknown>) | undefined
   const topics = await createTopics(store)
   /** For each event that went out, whether it was planned as a repetition of one that had gone out whole. */
   const repeatedWhole: boolean[] = []
@@ -56,6 +59,12 @@ async function startLegacy(t: Test, hasFeed = true) {
       fanout: {
         async distribute(messages, others) {
           const failing = failure && Promise.reject(failure)
+          if (meanwhile) {
+            failing?.catch(() => undefined)
+            failure = undefined
+            await meanwhile()
+            meanwhile = undefined
+          }
           await commitTogether(failing ? { commit: () => failing } : store, others)
           distributed.push(...messages.filter(({ isReport }) => !isReport))
         },
@@ -68,6 +77,7 @@ async function startLegacy(t: Test, hasFeed = true) {
     log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
     metrics,
   })
+  shared?.start()
   return {
     store,
     distributed,
@@ -76,6 +86,11 @@ async function startLegacy(t: Test, hasFeed = true) {
     metrics,
     fail: (error: Error | undefined) => {
       failure = error
+    },
+    /** The next commit fails, and something else is stored before. */
+    failOnce: (error: Error, before: () => Promise<unknown>) => {
+      failure = error
+      meanwhile = before
     },
     charged,
     repeatedWhole,
@@ -124,6 +139,28 @@ t.test('a value that stays in memory keeps no other bytes there', async (t) => {
   t.ok(payload)
   t.equal(payload?.buffer.byteLength, payload?.length)
 })
+
+for (const when of ['before the event comes', 'while the event is being stored'] as const) {
+  t.test(`an event is published for a topic that another node makes ${when}`, async (t) => {
+    const space = createSharedSpace()
+    const [here, other] = [space.openFollowed(t), space.open()]
+    const { publish, failOnce, distributed } = await startLegacy(t, true, here)
+    const value = JSON.stringify({ id: one.id, createdAt: '2026-01-31T12:00:00.000Z' })
+    const make = () => other.commit([{ put: `topic/${one.id}`, value }])
+    here.lag()
+    if (when === 'before the event comes') await make()
+    else {
+      failOnce(new ConditionFailed('work-seen/another/node/was/first'), async () => {
+        await make()
+        await here.catchUp()
+      })
+    }
+    const published = publish(playing(one))
+    here.restore()
+    t.match(await published, { statuses: { published: 1, failed: 0 } })
+    t.equal(distributed.length, 1)
+  })
+}
 
 t.test('an event that went out in part is no repetition for the webhooks of the rest', async (t) => {
   const { publish, repeatedWhole } = await startLegacy(t)

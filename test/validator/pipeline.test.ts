@@ -52,7 +52,15 @@ const nothingToDo: WorkPlanner = {
 
 /** A pipeline that only notes the messages that it would distribute. */
 function startPipeline(
-  options: { hasFeed?: boolean; storeError?: Error; repetitions?: Repetitions; storesAgain?: boolean } = {},
+  options: {
+    hasFeed?: boolean
+    storeError?: Error
+    repetitions?: Repetitions
+    storesAgain?: boolean
+    topics?: Partial<Topics>
+    work?: Partial<WorkPlanner>
+    payloadAt?: (position: number) => Promise<Buffer | undefined>
+  } = {},
 ) {
   const { hasFeed = true, repetitions = everythingIsNew, storesAgain = false } = options
   let { storeError } = options
@@ -65,9 +73,9 @@ function startPipeline(
   const pipeline = createPipeline({
     feed: { inUse: hasFeed ? { feed } : undefined },
     former: feedOf(item(9)),
-    topics: everyTopicExists,
+    topics: { ...everyTopicExists, ...options.topics },
     repetitions,
-    work: nothingToDo,
+    work: { ...nothingToDo, ...options.work },
     fanout: {
       distribute: (messages, others) =>
         commitTogether(
@@ -84,7 +92,7 @@ function startPipeline(
         ),
       announce: (messages) => void announced.push(...messages),
     },
-    payloadAt: async () => undefined,
+    payloadAt: options.payloadAt ?? (async () => undefined),
     dialects: 'all',
     nextEventId: () => `id-${++ids}`,
     clock: () => now,
@@ -326,6 +334,67 @@ t.test('an event that another node was first with is decided again, and has its 
     distributed.map(({ messages }) => bodyOf(messages[0]).id),
     ['here', 'there'],
   )
+})
+
+const formers: Record<string, [services: readonly string[], id: string, isSame: boolean]> = {
+  'as the first was stored': [[one.id], 'first', true],
+  'as it is now, if the journal has another event there': [[one.id], 'another', false],
+  'as it is now, if the first was for further livestreams': [[one.id, two.id], 'first', false],
+  'as it is now, if the first was for another livestream': [[two.id], 'first', false],
+}
+
+for (const [how, [services, id, isSame]] of Object.entries(formers)) {
+  t.test(`a repetition that the feed completes goes out ${how}`, async (t) => {
+    const former = Buffer.from(
+      JSON.stringify({ id, services: services.map((id) => ({ id })), title: 'Former' }),
+    )
+    const planned: Buffer[] = []
+    const { submit, distributed } = startPipeline({
+      repetitions: (fingerprint, newId) => ({
+        ...everythingIsNew(fingerprint, newId),
+        id: 'first',
+        isRepeated: true,
+        first: { position: 7 },
+      }),
+      payloadAt: async (position) => (position === 7 ? former : undefined),
+      work: {
+        isForAll: true,
+        plan({ payload }) {
+          planned.push(payload)
+          return []
+        },
+      },
+    })
+    await submit(playing(one))
+    const messages = distributed[0]?.messages.filter(({ isReport }) => !isReport) ?? []
+    t.same(
+      [...messages.map(({ payload }) => payload), ...planned].map((payload) => payload.equals(former)),
+      Array(messages.length + 1).fill(isSame),
+      'to subscribers and to webhooks',
+    )
+  })
+}
+
+t.test('a livestream gets a topic with its first event, and none with the next', async (t) => {
+  for (const [stored, asked] of [
+    [[], [[one.id, two.id]]],
+    [[one.id], [[one.id, two.id]]],
+    [[one.id, two.id], []],
+  ] as const) {
+    const made: (readonly string[])[] = []
+    const topic = (id: string) => [id, { id, createdAt: '2026-01-31T12:00:00.000Z' }] as const
+    const { submit } = startPipeline({
+      topics: {
+        stored: new Map(stored.map(topic)),
+        missing(ids) {
+          made.push(ids)
+          return () => ({ changes: [] })
+        },
+      },
+    })
+    await submit(playing(one, { services: [serviceOf(one), serviceOf(two)] }))
+    t.same(made, asked)
+  }
 })
 
 t.test('warnings belong to what was published', async (t) => {

@@ -102,6 +102,36 @@ t.test('what is too old is forgotten, but not what is done again right now', asy
   t.same((await one.reopen()).plan('5', ['a'], 'two').changes, [])
 })
 
+t.test('what is done again is not forgotten by other events, behind it or at the same time', async (t) => {
+  for (const isBehind of [true, false]) {
+    const one = await openQueues()
+    for (const what of ['x/older', 'x/old', 'x/same']) await settle(one, () => one.plan(what, ['a'], what))
+    one.time.now += hour
+    const again = settle(one, () => one.plan('2', ['a'], 'x/same'))
+    if (isBehind) await again
+    await Promise.all(['3', '4'].map((id) => settle(one, () => one.plan(id, ['a'], `x/${id}`))))
+    for (const node of [one, await one.reopen()]) t.same(node.plan('5', ['a'], 'x/same').changes, [])
+  }
+})
+
+t.test('nor by one that retries what a failed commit was to forget', async (t) => {
+  for (const isBehind of [true, false]) {
+    const one = await openQueues()
+    await settle(one, () => one.plan('1', ['a'], 'same'))
+    one.time.now += hour
+    const fates = ['refused', 'stored', 'stored'] as const
+    let nth = 0
+    one.memory.judge(() => fates[nth++] ?? 'stored')
+    const failing = settle(one, () => one.plan('2', ['a'], 'forgets the old mark'))
+    const again = settle(one, () => one.plan('3', ['a'], 'same'))
+    t.equal(await failing, false)
+    if (isBehind) await again
+    await settle(one, () => one.plan('4', ['a'], 'retries'))
+    await again
+    for (const node of [one, await one.reopen()]) t.same(node.plan('5', ['a'], 'same').changes, [])
+  }
+})
+
 t.test('a clock that was far ahead does not make the hub remember for ever', async (t) => {
   const one = await openQueues()
   one.time.now += 100 * 365 * 24 * hour
@@ -254,6 +284,22 @@ t.test('two nodes that get an event at once give it one id, and do its work once
     await settled(a.store, b.store)
     time.now += hour
   }
+})
+
+t.test('an event that comes again after another node forgot it is not forgotten for that', async (t) => {
+  const space = createSharedSpace()
+  const time = { now: 0 }
+  const [a, b] = [await openNode(t, space, 'a', time), await openNode(t, space, 'b', time)]
+  for (const event of ['x/older', 'x/old', 'x/same']) await a.accept(event)
+  await settled(a.store, b.store)
+  time.now += hour
+  for (const other of ['x/1', 'x/2']) await b.accept(other)
+  await settled(b.store, a.store)
+  for (const event of ['x/same', 'x/3', 'x/4']) await a.accept(event)
+  await settled(a.store, b.store)
+  const works = await a.work()
+  await b.accept('x/same')
+  t.same(await b.work(), works)
 })
 
 t.test('an event that a node could not confirm, and stored, keeps its id at another node', async (t) => {
