@@ -25,7 +25,7 @@ if last then
   if tonumber(lastNumber) > number then return redis.error_reply('ERR overtaken by a later commit') end
 end
 
-local refusal = refuse(log, read)
+local refusal = refuse(values, keys, log, head, read)
 if refusal then return refusal end
 
 if fenceKey then

@@ -248,9 +248,13 @@ export function isLoss(error: unknown): boolean {
 
 export const lost = 'Redis has lost what this node knows: the node must start again'
 
+const partial =
+  'Redis has deleted a part of the store: stop all nodes, and restore a backup (see maxmemory-policy)'
+
 function refusal(error: unknown): Error {
   const text = textOf(error)
   if (/\bLOST\b/.test(text)) return new Error(lost)
+  if (/\bPARTIAL\b/.test(text)) return new Error(partial)
   if (/\bFENCED\b/.test(text)) return new Fenced()
   return new Error(/\bOOM\b/.test(text) ? outOfMemory : `Redis refused: ${text}`)
 }

@@ -1,3 +1,4 @@
 -- Reads the id of the last log entry, and the last number that a commit took.
 
-return refuse(KEYS[1], ARGV[1]) or redis.call('HMGET', KEYS[2], 'id', 'number')
+local values, keys, log, head = unpack(KEYS)
+return refuse(values, keys, log, head, ARGV[1]) or redis.call('HMGET', head, 'id', 'number')

@@ -2,7 +2,7 @@
 -- show all changes up to there.
 
 local values, keys, log, head = unpack(KEYS)
-local refusal = refuse(log, ARGV[6])
+local refusal = refuse(values, keys, log, head, ARGV[6])
 if refusal then return refusal end
 
 local page, bytes = { redis.call('HGET', head, 'id') or START }, 0

@@ -17,6 +17,7 @@ export function createLogReading(
   keys: Keys,
   known: Known,
 ): Pick<SharedStore, 'get' | 'lastNumber' | 'range' | 'last'> & Dumpable {
+  const ofReading = [keys.values, keys.keys, keys.log, keys.head]
   return {
     async get(key) {
       const stored = await ask((send) => send('hget', [keys.values, key]))
@@ -24,7 +25,7 @@ export function createLogReading(
     },
 
     async lastNumber() {
-      const found = await ask((send) => numberScript(send, [keys.log, keys.head], [known.id()]))
+      const found = await ask((send) => numberScript(send, ofReading, [known.id()]))
       const [id, number] = Array.isArray(found) ? found : []
       known.saw(String(id ?? start))
       return Number(number)
@@ -93,8 +94,7 @@ export function createLogReading(
     { isReverse = false, count = pageEntries } = {},
   ): Promise<Buffer[]> {
     const args = [from, to, Math.min(count, pageEntries), pageBytes, isReverse ? 'REV' : '']
-    const ofPage = [keys.values, keys.keys, keys.log, keys.head]
-    const found = await ask((send) => pageScript(send, ofPage, [...args, known.id()]))
+    const found = await ask((send) => pageScript(send, ofReading, [...args, known.id()]))
     const [id, ...page]: Buffer[] = Array.isArray(found) ? found : []
     known.saw(String(id ?? start))
     return page

@@ -254,6 +254,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   t.test('what Redis refuses is said at once, without values', async (t) => {
     const redis = await startRedis(t)
     const store = await openRedis(t, redis.url)
+    await store.commit([put('k/0')])
     await redis.client().set(keysOf('hub:test').values, 'not a hash')
     const error = await store.commit([put('k/1', 'geheim')]).catch((error: unknown) => error)
     t.match(error, { message: /^Redis refused: WRONGTYPE/ })
