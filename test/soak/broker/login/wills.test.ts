@@ -1,5 +1,6 @@
 import t from 'tap'
 import { openBroker } from '../../../conformance/peers.ts'
+import { patienceMs } from '../../../patience.ts'
 import type { PlainBroker } from '../../../plain-broker.ts'
 import { rawClient } from '../../../raw-client.ts'
 
@@ -12,7 +13,7 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
 }
 
 t.test('a credential with 1000 wills that wait for its publish rate gets no more in', async (t) => {
-  const broker = await openBroker(t, { limits: { publishRate: 1 } })
+  const broker = await openBroker(t, { limits: { publishRate: 1, connectTimeoutMs: patienceMs } })
   const all = await Promise.all(
     Array.from({ length: 1_100 }, (_, index) => connect(t, broker, { clientId: `${index}`, will })),
   )

@@ -119,6 +119,9 @@ const repeat =
     socket.on('close', () => clearInterval(timer))
   }
 
+/** The same, so much at a time that it comes to more than is allowed before the deadline, however busy the machine is. */
+const flood = (first: string, then: string) => repeat(first, then.repeat(40))
+
 const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'
 const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 const late = { result: 'failed', status: null, reason: 'no answer within 0.7 s' }
@@ -126,7 +129,7 @@ const acknowledged = (status: number) => ({ result: 'acknowledged', status, reas
 
 t.test(
   'whatever it answers, there is an outcome in time and the connection ends',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (t) => {
     const { to, quiet } = await start(t)
     const table: [what: string, serve: Serve, outcome: object][] = [
@@ -135,24 +138,24 @@ t.test(
       ['headers that do not end', say('HTTP/1.1 200 OK\r\nx: y\r\n'), late],
       [
         'headers without end',
-        repeat('HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(999)}\r\n`),
+        flood('HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(999)}\r\n`),
         { status: null, reason: 'Headers Overflow Error' },
       ],
       [
         'a header field without end',
-        repeat('HTTP/1.1 200 OK\r\nx: ', 'y'.repeat(999)),
+        flood('HTTP/1.1 200 OK\r\nx: ', 'y'.repeat(999)),
         { status: null, reason: 'Headers Overflow Error' },
       ],
       [
         'a reason without end',
-        repeat('HTTP/1.1 200 ', 'y'.repeat(999)),
+        flood('HTTP/1.1 200 ', 'y'.repeat(999)),
         { status: null, reason: 'Headers Overflow Error' },
       ],
       ['no HTTP', say('220 mail.example ESMTP\r\n'), { status: null, reason: /does not match the HTTP/ }],
       ['100 that nobody asked for', say(`HTTP/1.1 100 Continue\r\n\r\n${ok}`), acknowledged(200)],
       ['100, and then nothing', say('HTTP/1.1 100 Continue\r\n\r\n'), late],
       ['10 interim answers', say(`${early.repeat(10)}${ok}`), acknowledged(200)],
-      ['1xx without end', repeat('', early), { status: null, reason: 'sent more than 10 interim answers' }],
+      ['1xx without end', flood('', early), { status: null, reason: 'sent more than 10 interim answers' }],
       ['102, and then nothing', say('HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
       ['102 without end', repeat('', 'HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
       [
@@ -217,7 +220,7 @@ t.test(
 
 t.test(
   'an answer before the message was read leaves no connection behind',
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   async (t) => {
     const home = await temporaryDirectory(t)
     const tls = await ensureDevelopmentCertificates(home, [])
