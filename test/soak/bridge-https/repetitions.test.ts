@@ -145,7 +145,7 @@ onStore('redis', 'a repetition keeps its id on another node', async (t, store) =
 
 t.test(
   'an event that a node could not confirm, and another got, is one',
-  { skip: withoutRedis, timeout: 60_000 },
+  { skip: withoutRedis, timeout: 120_000 },
   async (t) => {
     const redis = await startRedis(t)
     const home = await temporaryDirectory(t)

@@ -107,7 +107,7 @@ for (const [what, lost] of Object.entries({
 
 t.test(
   'who leaves an identifier unacknowledged that comes again is cut off as slow',
-  { timeout: 40_000 },
+  { timeout: 120_000 },
   async (t) => {
     const broker = await openBroker(t)
     const client = await subscriber(t, broker, 'c', { '#': 1 }, persistent)

@@ -19,7 +19,7 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 const page = readPage('plugins.md')
 const [own = ''] = institutions
 
-t.test('the example of a driver takes items to its platform', { timeout: 60_000 }, async (t) => {
+t.test('the example of a driver takes items to its platform', { timeout: 120_000 }, async (t) => {
   const platform = await startPlatform(t)
   const home = await temporaryDirectory(t)
   await writeFile(join(home, 'archive.mjs'), codeBlock(page, 'js', 'createDriver'))

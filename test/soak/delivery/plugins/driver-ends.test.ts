@@ -43,7 +43,7 @@ async function startWith(t: Test, driver: string) {
 
 t.test(
   'a hub stops within 10 s whatever its drivers do, and still owes the item',
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async (t) => {
     const { hub, queue, publish } = await startWith(
       t,

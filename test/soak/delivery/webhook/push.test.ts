@@ -202,7 +202,7 @@ t.test('an acknowledged test message is marked, and only the institution sees an
   }
 })
 
-t.test('a message that a healthy endpoint keeps refusing steps aside', { timeout: 60_000 }, async (t) => {
+t.test('a message that a healthy endpoint keeps refusing steps aside', { timeout: 120_000 }, async (t) => {
   const { receiver, hub, publish, subscribe } = await start(t)
   const { name = '' } = await subscribe()
   receiver.behave(({ event }) => (event.title === 'Poison' ? 422 : 201))

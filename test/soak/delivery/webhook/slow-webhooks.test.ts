@@ -104,7 +104,7 @@ t.test('slow webhooks of one institution leave slots for another', { timeout: 12
   t.equal(holding.held.size, total / 2, 'while all of these are held')
 })
 
-t.test('nor do they take all that one receiver is given', { timeout: 60_000 }, async (t) => {
+t.test('nor do they take all that one receiver is given', { timeout: 120_000 }, async (t) => {
   const one = await start(t)
   const { perEndpoint } = slots.healthy
   const held = new Set<ServerResponse>()
