@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/sample-feed.ts'
-import { type Livestream, readLivestreams } from '../validator/feed/feed.ts'
+import { type Livestream, listLivestreams } from '../validator/feed/feed.ts'
 
 /** One element of a running order. */
 export interface Element {
@@ -110,7 +110,7 @@ export function readStations(coverOf: (title: string) => string): [Station, Stat
 }
 
 function sampleLivestreams(): readonly Livestream[] {
-  const read = readLivestreams(readFileSync(sampleFeedPath, 'utf8'))
+  const read = listLivestreams(readFileSync(sampleFeedPath, 'utf8'))
   if ('problem' in read) throw new Error(`the sample feed cannot be used: ${read.problem}`)
   return read.livestreams
 }

@@ -6,7 +6,8 @@ import { differences, type FeedDifferences } from './differences.ts'
 import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts'
 import { type Former, nextFormer } from './former.ts'
 import { type GuardedBy, whyGuarded } from './guards.ts'
-import { type Packed, pack, unpackAll } from './packed.ts'
+import { jsonOf, type Packed, pack, startPacking, unpackAll } from './packed.ts'
+import { readInParts } from './parts.ts'
 import { type FeedProblem, type FeedReason, refuse } from './refusals.ts'
 
 /*
@@ -17,7 +18,7 @@ import { type FeedProblem, type FeedReason, refuse } from './refusals.ts'
 /** A feed as it came in. */
 export interface ReadFeed {
   /** The document, in shared memory. */
-  blocks: readonly Uint8Array[]
+  bytes: Uint8Array
   /** SHA-256 of the document, hex. */
   digest: string
   /** The ETag of the response; null for a file. */
@@ -46,6 +47,13 @@ interface Examination {
   force: boolean
   /** Milliseconds since the epoch. */
   now: number
+  spare?: SpareMemory
+}
+
+/** Memory of feeds that are in use no more, where the next one is packed (`startPacking`). */
+export interface SpareMemory {
+  feed?: SharedArrayBuffer | undefined
+  former?: SharedArrayBuffer | undefined
 }
 
 /** A good feed, ready to be stored and used. */
@@ -59,26 +67,20 @@ export interface GoodFeed {
 
 /** Reads a document, checks it, compares it, and makes everything that is needed to use it. */
 export function examine(of: Examination): { good: GoodFeed } | FeedProblem {
-  const read = readDocument(of.read)
-  if ('reason' in read) return read
-  const { livestreams } = read
-  const packed = pack(livestreams)
-  const next = openFeed(packed)
+  const packed = packDocument(of.read, of.spare?.feed)
+  if ('reason' in packed) return packed
+  const next = openFeed(packed, unkept)
   const guarded = of.force ? undefined : whyGuarded(next, opened(of), of.guards)
   if (guarded) return guarded
   const { digest, etag } = of.read
   const about = { source: of.source, etag, digest, loadedAt: new Date(of.now).toISOString() }
   const before = of.inUse ? unpackAll<Livestream>(of.inUse) : []
-  const former = nextFormer(unpackAll(of.former), before, next, of.now)
-  return {
-    good: {
-      about,
-      packed,
-      former: pack(former),
-      stored: { feed: stored(livestreams, about), former: stored(former) },
-    },
-  }
+  const former = pack(nextFormer(unpackAll<Former>(of.former), before, next, of.now), of.spare?.former)
+  return { good: { about, packed, former, stored: { feed: stored(packed, about), former: stored(former) } } }
 }
+
+/** Each livestream is looked up once. */
+const unkept = 1
 
 /** What `hubctl feed diff` shows: what would change, and why it would be refused. */
 export interface FeedComparison {
@@ -90,9 +92,8 @@ export interface FeedComparison {
 
 /** Compares a document with the feed in use. Guards count as in a refresh without `--force`. */
 export function compare(of: Omit<Examination, 'former' | 'force' | 'now'>): FeedComparison {
-  const read = readDocument(of.read)
-  if ('reason' in read) return { items: null, ...read, differences: null }
-  const packed = pack(read.livestreams)
+  const packed = packDocument(of.read)
+  if ('reason' in packed) return { items: null, ...packed, differences: null }
   const guarded = whyGuarded(openFeed(packed), opened(of), of.guards)
   return {
     items: packed.size,
@@ -117,18 +118,23 @@ const fieldValue: Form = (value) =>
 const aboutForm = object({ source: text, etag: orNull(fieldValue), digest: text, loadedAt: instant })
 
 /** Reads what `examine` gave to the store. */
-export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Packed } | Damaged {
+export function restoreFeed(of: Stored): { about: AboutFeed; packed: Packed } | Damaged {
   return unlessDamaged(() => {
-    const { items, ...about } = JSON.parse(Buffer.from(value).toString())
+    const { items, ...about } = JSON.parse(Buffer.from(of.value).toString())
     const expected = aboutForm(about)
     if (expected !== undefined) throw new Error(`expected ${expected}`)
-    return { about, packed: pack(unstored(items)) }
+    return { about, packed: unstored(items, of.spare) }
   })
 }
 
 /** Reads what `examine` gave to the store. */
-export function restoreFormer(value: Uint8Array): { packed: Packed } | Damaged {
-  return unlessDamaged(() => ({ packed: pack(unstored(JSON.parse(Buffer.from(value).toString()).items)) }))
+export function restoreFormer({ value, spare }: Stored): { packed: Packed } | Damaged {
+  return unlessDamaged(() => ({ packed: unstored(JSON.parse(Buffer.from(value).toString()).items, spare) }))
+}
+
+interface Stored {
+  value: Uint8Array
+  spare?: SharedArrayBuffer | undefined
 }
 
 function unlessDamaged<Result>(read: () => Result): Result | Damaged {
@@ -139,13 +145,20 @@ function unlessDamaged<Result>(read: () => Result): Result | Damaged {
   }
 }
 
-function readDocument({ blocks }: ReadFeed): { livestreams: Livestream[] } | FeedProblem {
-  const bytes = Buffer.concat(blocks)
+function packDocument({ bytes: shared }: ReadFeed, spare?: SharedArrayBuffer): Packed | FeedProblem {
+  const bytes = Buffer.from(shared.buffer, shared.byteOffset, shared.length)
   if (!isUtf8(bytes)) return refuse('encoding', 'not UTF-8')
   if (!isParsable(bytes)) return refuse('unfinished', `it has more than ${maxNodes} objects and lists`)
-  const text = bytes.toString()
-  return readLivestreams(text.startsWith('\uFEFF') ? text.slice(1) : text)
+  const hasMark = bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark)
+  let packing = startPacking(spare)
+  const problem = readLivestreams(hasMark ? bytes.subarray(3) : bytes, () => {
+    packing = startPacking(spare)
+    return packing.add
+  })
+  return problem ?? packing.end()
 }
+
+const byteOrderMark = Buffer.from('\uFEFF')
 
 /**
  * Maximum number of objects and lists: forty for each livestream. Twenty million of them fit into a feed, and would take
@@ -172,14 +185,23 @@ function opened({ inUse, lastGood }: Pick<Examination, 'inUse' | 'lastGood'>): {
 }
 
 /** JSON as all values of the store; the livestreams compressed, because each change of a feed stores all of them. */
-function stored(livestreams: readonly Livestream[], about?: AboutFeed): Uint8Array {
-  const items = deflateRawSync(JSON.stringify(livestreams), { level: 1 }).toString('base64')
+function stored(packed: Packed, about?: AboutFeed): Uint8Array {
+  const items = deflateRawSync(jsonOf(packed), { level: 1 }).toString('base64')
   // Not `Buffer.from`: the bytes are handed over to the thread of events, and must share no memory with others.
   return new TextEncoder().encode(JSON.stringify({ ...about, items }))
 }
 
-function unstored(items: unknown): Former[] {
-  const list: unknown = JSON.parse(inflateRawSync(Buffer.from(String(items), 'base64')).toString())
-  if (!Array.isArray(list) || !list.every(isRecord)) throw new Error('expected livestreams')
-  return list as unknown as Former[]
+function unstored(items: unknown, spare?: SharedArrayBuffer): Packed {
+  const list = inflateRawSync(Buffer.from(String(items), 'base64'))
+  const document = Buffer.concat([Buffer.from('{"items":'), list, Buffer.from('}')])
+  let packing = startPacking(spare)
+  const { rest } = readInParts(document, 'items', () => {
+    packing = startPacking(spare)
+    return (item) => {
+      if (!isRecord(item)) throw new Error('expected livestreams')
+      packing.add(item as unknown as Former)
+    }
+  })
+  if (!isRecord(rest) || !Array.isArray(rest.items)) throw new Error('expected livestreams')
+  return packing.end()
 }

@@ -5,7 +5,7 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { reasonOf } from '../../telemetry/reason.ts'
-import type { Damaged, FeedComparison, GoodFeed } from './examine.ts'
+import type { Damaged, FeedComparison, GoodFeed, SpareMemory } from './examine.ts'
 import {
   chosen,
   type Feed,
@@ -92,10 +92,16 @@ export async function createFeedSource(options: FeedSourceOptions) {
   const closing = new AbortController()
   const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
 
+  /** Where the source is read, again and again: the garbage collector would free such memory late. */
+  const memory = new Uint8Array(new SharedArrayBuffer(limits.maxBytes))
+  const how = { fetchImpl, limits, memory, closing: closed }
+
   const feeds = await openStoredFeeds({ store, source, isSample, log })
   const state: { inUse: UsedFeed | undefined } = { inUse: feeds.inUse }
   let { lastGood, checked } = feeds
   let former = { packed: feeds.former, livestreams: openFormer(feeds.former) }
+  /** Memory of what is in use no more, for the next feed. */
+  let spare: SpareMemory = {}
   let confirmedAt = feeds.confirmedAt
   let wasReported: string | undefined
   let connected: () => Promise<readonly string[]> = async () => []
@@ -238,14 +244,28 @@ export async function createFeedSource(options: FeedSourceOptions) {
       const [before, good] = [state.inUse, lastGood]
       // If the feed of another source is in use, this one must be compared with it, even if it has not changed.
       const known = good === before ? good?.about : undefined
-      const read = await readSource(source, known?.etag, { fetchImpl, limits, closing: closed })
+      const read = await readSource(source, known?.etag, how)
       // Another node may have stored a newer feed meanwhile.
       await takingOver
       if (state.inUse !== before || lastGood !== good) continue
       if (read === 'unchanged' || read.digest === known?.digest) return 'unchanged'
-      const input = { read, source, former: former.packed, guards: await guards(), force, now: clock() }
-      const examined = await inWorker('examine', { ...input, ...packedOf(before, good) }, closed)
-      if ('reason' in examined) return examined
+      const guardedBy = await guards()
+      if (state.inUse !== before || lastGood !== good) continue
+      const input = {
+        read,
+        source,
+        ...inUseNow(),
+        former: former.packed,
+        guards: guardedBy,
+        force,
+        now: clock(),
+      }
+      const lent = lend()
+      const examined = await inWorker('examine', { ...input, spare: lent }, closed)
+      if ('reason' in examined) {
+        spare = { ...lent, ...spare }
+        return examined
+      }
       if (state.inUse !== before) continue
       await take(examined.good)
       return 'taken'
@@ -259,10 +279,33 @@ export async function createFeedSource(options: FeedSourceOptions) {
     })
     checked = next
     confirmedAt = next.confirmedAt ?? undefined
-    former = { packed: dropped, livestreams: openFormer(dropped) }
-    lastGood = { about, packed, feed: openFeed(packed) }
-    state.inUse = lastGood
+    replaceFormer(dropped)
+    replaceFeed({ about, packed, feed: openFeed(packed) })
     log.info({ source: shown(source), items: packed.size }, 'feed loaded')
+  }
+
+  function replaceFeed(next: UsedFeed): void {
+    const memory = state.inUse?.feed.replaceBy(next.feed)
+    if (memory) spare.feed = memory
+    lastGood = next
+    state.inUse = next
+  }
+
+  function replaceFormer(packed: Packed): void {
+    spare.former = former.packed.memory
+    former = { packed, livestreams: openFormer(packed) }
+  }
+
+  /** For a task that begins in this turn of the event loop: what is replaced later is spare memory only behind it. */
+  function inUseNow(): { inUse: Packed | undefined; lastGood: Packed | undefined } {
+    return { inUse: state.inUse?.packed, lastGood: lastGood?.packed }
+  }
+
+  /** The spare memory, for one task of the thread and no other. */
+  function lend(): SpareMemory {
+    const lent = spare
+    spare = {}
+    return lent
   }
 
   async function guards() {
@@ -270,12 +313,12 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   async function diffOnce(): Promise<FeedDiff> {
-    const [before, good] = [state.inUse, lastGood]
-    const about = { ...shownSources(), itemsBefore: before?.feed.size ?? 0 }
+    const about = { ...shownSources(), itemsBefore: state.inUse?.feed.size ?? 0 }
     try {
-      const read = await readSource(source, undefined, { fetchImpl, limits, closing: closed })
+      const read = await readSource(source, undefined, how)
       if (read === 'unchanged') throw new Error('the source answered 304')
-      const input = { read, source, guards: await guards(), ...packedOf(before, good) }
+      const guardedBy = await guards()
+      const input = { read, source, guards: guardedBy, ...inUseNow() }
       return { ...about, ...(await inWorker('compare', input, closed)) }
     } catch (error) {
       return { ...about, items: null, ...refusalOf(error), differences: null }
@@ -287,14 +330,16 @@ export async function createFeedSource(options: FeedSourceOptions) {
     const taken = heard
     if (!taken.feed && !taken.former) return
     try {
+      const { feed: value, former: formerValue } = taken
+      const lent = lend()
       const [next, dropped] = await Promise.all([
-        taken.feed && inWorker('restoreFeed', taken.feed, closed).then(unlessDamaged),
-        taken.former && inWorker('restoreFormer', taken.former, closed).then(unlessDamaged),
+        value && inWorker('restoreFeed', { value, spare: lent.feed }, closed).then(unlessDamaged),
+        formerValue &&
+          inWorker('restoreFormer', { value: formerValue, spare: lent.former }, closed).then(unlessDamaged),
       ])
-      if (dropped) former = { packed: dropped.packed, livestreams: openFormer(dropped.packed) }
+      if (dropped) replaceFormer(dropped.packed)
       if (next) {
-        lastGood = { ...next, feed: openFeed(next.packed) }
-        state.inUse = lastGood
+        replaceFeed({ ...next, feed: openFeed(next.packed) })
         log.info({ source: shown(source), items: next.packed.size }, 'feed loaded by another node')
       }
       if (heard.feed === taken.feed) delete heard.feed
@@ -381,13 +426,6 @@ interface RefreshResult extends FeedStatus {
 function unlessDamaged<Found extends object>(found: Found | Damaged): Found {
   if ('damaged' in found) throw new Error(found.damaged)
   return found
-}
-
-function packedOf(
-  inUse: UsedFeed | undefined,
-  lastGood: UsedFeed | undefined,
-): { inUse: Packed | undefined; lastGood: Packed | undefined } {
-  return { inUse: inUse?.packed, lastGood: lastGood?.packed }
 }
 
 /** Look-ups in the feed in use, for operators. */

@@ -3,6 +3,7 @@ import { halfCharacter, halfCharacters, isRecord } from '../../event/json.ts'
 import { foldExternalId } from './external-id.ts'
 import type { Livestream } from './livestream.ts'
 import { openPacked, type Packed, pack } from './packed.ts'
+import { readInParts } from './parts.ts'
 import { type FeedProblem, refuse } from './refusals.ts'
 
 export type { Livestream } from './livestream.ts'
@@ -46,14 +47,59 @@ export const maxLivestreams = 50_000
 
 /** Reads and indexes a feed in this thread, for programs that serve no events. */
 export function parseFeed(text: string): { feed: Feed; livestreams: Livestream[] } | FeedProblem {
-  const read = readLivestreams(text)
+  const read = listLivestreams(text)
   return 'reason' in read ? read : { ...read, feed: openFeed(pack(read.livestreams)) }
 }
 
-/** Opens a feed that another thread has packed. Takes no time. */
-export function openFeed(packed: Packed): Feed {
-  const { at, ...found } = openPacked<Livestream>(packed)
-  return { ...found, sample: found.size > 0 ? at(0) : undefined, ...livestreamsOf(found) }
+/** Reads a feed, for programs that serve no events. */
+export function listLivestreams(text: string): { livestreams: Livestream[] } | FeedProblem {
+  let livestreams: Livestream[] = []
+  const problem = readLivestreams(Buffer.from(text), () => {
+    livestreams = []
+    return (livestream) => livestreams.push(livestream)
+  })
+  return problem ?? { livestreams }
+}
+
+/** A feed whose memory can be used again. */
+export interface OpenedFeed extends Feed {
+  /** What this feed answers with: itself, or the one that replaced it. */
+  opened(): ReturnType<typeof openPacked<Livestream>>
+  /**
+   * From now on the feed answers as `next` does. Returns its memory, for a later feed. Undefined: somebody is reading all
+   * its livestreams, so that it stays.
+   */
+  replaceBy(next: OpenedFeed): SharedArrayBuffer | undefined
+}
+
+/** Opens a feed that another thread has packed. Takes no time. `most`: livestreams that are kept unpacked. */
+export function openFeed(packed: Packed, most?: number): OpenedFeed {
+  const own = openPacked<Livestream>(packed, most)
+  let opened = () => own
+  return {
+    get size() {
+      return opened().size
+    },
+    get sample() {
+      const { size, at } = opened()
+      return size > 0 ? at(0) : undefined
+    },
+    all: () => opened().all(),
+    hasInstitution: (institutionId) => opened().hasInstitution(institutionId),
+    institutions: () => opened().institutions(),
+    isPublisherOf: (publisherId, institutionId) => opened().isPublisherOf(publisherId, institutionId),
+    ...livestreamsOf({
+      byId: (id) => opened().byId(id),
+      byExternalId: (externalId) => opened().byExternalId(externalId),
+      byFolded: (folded) => opened().byFolded(folded),
+    }),
+    opened: () => opened(),
+    replaceBy(next) {
+      if (own.isBeingRead()) return undefined
+      opened = next.opened
+      return packed.memory
+    },
+  }
 }
 
 /** Look-ups as events need them. */
@@ -73,44 +119,85 @@ export function livestreamsOf<One extends Livestream>(
 }
 
 /**
- * Reads a feed document. Refuses the whole feed if one item is bad. Without the item, the hub would block its
- * livestream.
+ * Reads a feed document in UTF-8, one livestream after the other. Refuses the whole feed if one item is bad. Without the
+ * item, the hub would block its livestream. `begin` returns who takes the livestreams. It is called again if the document
+ * has another list of them, because the last one counts.
  */
-export function readLivestreams(text: string): { livestreams: Livestream[] } | FeedProblem {
-  let document: unknown
+export function readLivestreams(
+  bytes: Buffer,
+  begin: () => (livestream: Livestream) => void,
+): FeedProblem | undefined {
+  let list = startItems(begin)
+  let read: ReturnType<typeof readInParts>
   try {
-    document = JSON.parse(text)
+    read = readInParts(bytes, 'items', () => {
+      list = startItems(begin)
+      return list.take
+    })
   } catch (error) {
-    return refuse('json', `not JSON: ${error instanceof Error ? error.message : error}`)
+    return refuse('json', `not JSON: ${faultOf(bytes) ?? messageOf(error)}`)
   }
-  const { items, ...about } = isRecord(document) ? document : { items: undefined }
+  const { items, ...about } = isRecord(read.rest) ? read.rest : { items: undefined }
   if (!Array.isArray(items)) return refuse('shape', 'items: expected an array of livestreams')
-  const partial = whyPartial(about, items.length)
+  const count = list.count()
+  const partial = whyPartial(about, count)
   if (partial !== undefined) return refuse('partial', partial)
-  if (items.length === 0) return refuse('shape', 'items: expected at least one livestream')
-  if (items.length > maxLivestreams) {
-    return refuse('too-many', `${items.length} livestreams, expected at most ${maxLivestreams}`)
+  if (count === 0) return refuse('shape', 'items: expected at least one livestream')
+  if (count > maxLivestreams) {
+    return refuse('too-many', `${count} livestreams, expected at most ${maxLivestreams}`)
   }
 
-  const [half] = halfCharacters(text, document)
+  const [half = list.half()] = halfCharacters(read.text, read.rest)
   if (half !== undefined) return refuse('text', `${half.slice(1)}: ${halfCharacter}`)
-  return readItems(items)
+  return list.problem()
 }
 
-/** Reads the items of a feed: each must be a proper livestream, and another one than the others. */
-function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | FeedProblem {
-  const livestreams: Livestream[] = []
+/** What JSON.parse says of the whole document: a part does not know where it stands. */
+function faultOf(bytes: Buffer): string | undefined {
+  try {
+    JSON.parse(bytes.toString())
+    return undefined
+  } catch (error) {
+    return messageOf(error)
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/**
+ * Reads the items of a feed: each must be a proper livestream, and another one than the others. Hands over those before the
+ * first that is not.
+ */
+function startItems(begin: () => (livestream: Livestream) => void) {
+  const takeLivestream = begin()
   const ids = new Set<string>()
-  for (const [index, item] of items.entries()) {
-    const livestream = readItem(item)
+  let count = 0
+  let half: string | undefined
+  let problem: FeedProblem | undefined
+  return {
+    take(item: unknown, text: string): void {
+      const index = count++
+      half ??= halfCharacters(text, { items: { [index]: item } }).next().value
+      if (problem || half !== undefined || count > maxLivestreams) return
+      const livestream = readItem(item)
+      problem = problemOf(livestream, index)
+      if (problem) return
+      ids.add(livestream.id)
+      takeLivestream(livestream)
+    },
+    count: () => count,
+    half: () => half,
+    problem: () => problem,
+  }
+
+  function problemOf(livestream: Livestream, index: number): FeedProblem | undefined {
     const wrong = whatIsWrong(livestream)
     if (wrong !== undefined) return refuse('shape', `items.${index}.${wrong}`)
-    if (ids.has(livestream.id))
-      return refuse('duplicate', `items.${index}.id: ${livestream.id} is listed twice`)
-    ids.add(livestream.id)
-    livestreams.push(livestream)
+    if (!ids.has(livestream.id)) return undefined
+    return refuse('duplicate', `items.${index}.id: ${livestream.id} is listed twice`)
   }
-  return { livestreams }
 }
 
 /** Why a feed is only a part, by what it says of itself. Services that give numbers as texts mean the same. */

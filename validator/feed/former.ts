@@ -27,44 +27,50 @@ export function openFormer(packed: Packed): LivestreamIndex<Former> {
 }
 
 /**
- * What is former when the feed `next` replaces `before`: what `kept` has and what drops out now. Of each livestream the
- * newest `maxNames` names stay, of all the newest `most`.
+ * What is former when the feed `next` replaces `before`: what drops out now, and what `kept` has, the newest first. Of each
+ * livestream the newest `maxNames` names stay, of all the newest `most`. One after the other: they may be many.
  */
-export function nextFormer(
+export function* nextFormer(
   kept: Iterable<Former>,
   before: Iterable<Livestream>,
   next: Pick<Feed, 'byId'>,
   now: number,
   most = maxFormer,
-): Former[] {
-  const formers = new Map([...kept].map((former) => [keyOf(former), former]))
-  const add = (former: Former) => formers.has(keyOf(former)) || formers.set(keyOf(former), former)
-  for (const livestream of before) {
-    const listed = next.byId.get(livestream.id)
-    if (!listed) add({ ...livestream, droppedAt: now })
-    else if (listed.externalId !== livestream.externalId) {
-      add({ ...livestream, droppedAt: now, isName: true })
+): Generator<Former> {
+  const names = new Map<string, number>()
+  let left = most
+  for (const former of formersOf(kept, before, next, now)) {
+    if (left === 0) return
+    if (former.isName) {
+      const count = (names.get(former.id) ?? 0) + 1
+      names.set(former.id, count)
+      if (count > maxNames) continue
     }
+    left--
+    yield former
   }
-  for (const [key, former] of formers) {
-    const listed = next.byId.get(former.id)
-    if (!listed) continue
-    const hasNameAgain = listed.externalId === former.externalId
-    if (hasNameAgain || !former.isName) formers.delete(key)
-    if (!hasNameAgain && !former.isName) add({ ...former, isName: true })
-  }
-  const newestFirst = [...formers.values()].sort((a, b) => b.droppedAt - a.droppedAt)
-  return withoutExcessNames(newestFirst).slice(0, most)
 }
 
-function withoutExcessNames(newestFirst: readonly Former[]): Former[] {
-  const counts = new Map<string, number>()
-  return newestFirst.filter(({ id, isName }) => {
-    if (!isName) return true
-    const count = (counts.get(id) ?? 0) + 1
-    counts.set(id, count)
-    return count <= maxNames
-  })
+function* formersOf(
+  kept: Iterable<Former>,
+  before: Iterable<Livestream>,
+  next: Pick<Feed, 'byId'>,
+  now: number,
+): Generator<Former> {
+  const dropped = new Set<string>()
+  for (const livestream of before) {
+    const listed = next.byId.get(livestream.id)
+    if (listed?.externalId === livestream.externalId) continue
+    const former: Former = { ...livestream, droppedAt: now, ...(listed && { isName: true }) }
+    dropped.add(keyOf(former))
+    yield former
+  }
+  for (const former of kept) {
+    const listed = next.byId.get(former.id)
+    if (listed?.externalId === former.externalId) continue
+    const named: Former = listed ? { ...former, isName: true } : former
+    if (!dropped.has(keyOf(named))) yield named
+  }
 }
 
 function keyOf({ id, externalId, isName }: Former): string {

@@ -7,9 +7,11 @@ import type { Livestream } from './livestream.ts'
  * copying. Neither taking them nor the garbage collector takes the event loop any time, however many they are.
  */
 export interface Packed {
+  /** All of it: first the livestreams as a list in JSON, then the keys of the indexes, then numbers. */
+  memory: SharedArrayBuffer
   size: number
-  /** The livestreams as JSON. */
-  texts: Texts
+  /** Where in the memory the JSON of each livestream ends. Between two of them is a comma. */
+  ends: Numbers
   id: PackedIndex
   externalId: PackedIndex
   folded: PackedIndex
@@ -18,34 +20,146 @@ export interface Packed {
   owner: PackedIndex
 }
 
-/** Texts in UTF-8, one after the other. `ends[n]`: where text `n` ends. */
-interface Texts {
-  bytes: Uint8Array
-  ends: Uint32Array
+/** Keys in the order of the livestreams. Key `n` begins at `starts[n]`, and the next one where it ends. */
+interface PackedIndex {
+  starts: Numbers
+  /** The numbers of the livestreams that the keys lead to. */
+  numbers: Numbers
+  /** The keys in the order of their bytes. Equal keys: in the order of the feed. */
+  sorted: Numbers
 }
 
-/** Keys in the order of their bytes, each with the number of its livestream. Equal keys: in the order of the feed. */
-interface PackedIndex {
-  keys: Texts
-  numbers: Uint32Array
+/** Where numbers of 32 bits are in the memory. */
+interface Numbers {
+  at: number
+  length: number
 }
 
 /** A livestream to pack. `isName`: it is found by its external id only. */
 type Packable = Livestream & { isName?: true | undefined }
 
 /** Packs livestreams. Takes a second for 50,000: not for the thread of events. */
-export function pack(livestreams: readonly Packable[]): Packed {
+export function pack(livestreams: Iterable<Packable>, spare?: SharedArrayBuffer): Packed {
+  const packing = startPacking(spare)
+  for (const livestream of livestreams) packing.add(livestream)
+  return packing.end()
+}
+
+/**
+ * Packs livestreams one by one, so that no more than one of them must be in memory. `spare`: memory that is used for them
+ * if it is large enough. The garbage collector does not know how large shared memory is, and would free that of former
+ * feeds late.
+ */
+export function startPacking(spare = new SharedArrayBuffer(leastBytes)) {
+  let bytes = Buffer.from(spare)
+  let memory = spare
+  let filled = 0
+  const ends: number[] = []
+  const id = startKeys()
+  const externalId = startKeys()
+  const folded = startKeys()
+  const institutions = startKeys()
+  const owners = startKeys()
+  write('[')
   return {
-    size: livestreams.length,
-    texts: packTexts(livestreams.map((livestream) => Buffer.from(JSON.stringify(livestream)))),
-    id: packIndex(eachOf(livestreams, ({ id, isName }) => (isName ? undefined : id))),
-    externalId: packIndex(eachOf(livestreams, ({ externalId }) => externalId)),
-    folded: packIndex(eachOf(livestreams, ({ externalId }) => foldExternalId(externalId))),
-    institution: packIndex(eachFirst(livestreams, ({ institution }) => institution.id)),
-    owner: packIndex(
-      eachFirst(livestreams, ({ publisher, institution }) => ownerKey(publisher.id, institution.id)),
-    ),
+    add(livestream: Packable): void {
+      const number = ends.length
+      write(`${number === 0 ? '' : ','}${JSON.stringify(livestream)}`)
+      ends.push(filled)
+      const { publisher, institution } = livestream
+      if (!livestream.isName) id.add(livestream.id, number)
+      externalId.add(livestream.externalId, number)
+      folded.add(foldExternalId(livestream.externalId), number)
+      institutions.addOnce(institution.id, number)
+      owners.addOnce(ownerKey(publisher.id, institution.id), number)
+    },
+
+    end(): Packed {
+      write(']')
+      const packed = {
+        size: ends.length,
+        id: writeIndex(id.all),
+        externalId: writeIndex(externalId.all),
+        folded: writeIndex(folded.all),
+        institution: writeIndex(institutions.all),
+        owner: writeIndex(owners.all),
+        ends: writeNumbers(ends),
+      }
+      return { ...packed, memory }
+    },
   }
+
+  function writeIndex(keys: readonly Key[]): PackedIndex {
+    const starts = keys.map(({ text }) => {
+      const start = filled
+      write(text)
+      return start
+    })
+    starts.push(filled)
+    const compare = (a: number, b: number) =>
+      bytes.compare(bytes, starts[b], starts[b + 1], starts[a], starts[a + 1]) || a - b
+    const sorted = Uint32Array.from(keys.keys()).sort(compare)
+    return {
+      starts: writeNumbers(starts),
+      numbers: writeNumbers(keys.map(({ number }) => number)),
+      sorted: writeNumbers(sorted),
+    }
+  }
+
+  function writeNumbers(numbers: ArrayLike<number>): Numbers {
+    // A Uint32Array begins at a multiple of four.
+    const at = Math.ceil(filled / 4) * 4
+    reserve(at + numbers.length * 4)
+    new Uint32Array(memory, at, numbers.length).set(numbers)
+    filled = at + numbers.length * 4
+    return { at, length: numbers.length }
+  }
+
+  function write(text: string): void {
+    reserve(filled + text.length * mostBytesOfUnit)
+    filled += bytes.write(text, filled)
+  }
+
+  function reserve(length: number): void {
+    if (length <= memory.byteLength) return
+    memory = new SharedArrayBuffer(Math.max(length, memory.byteLength * 2))
+    const larger = Buffer.from(memory)
+    bytes.copy(larger, 0, 0, filled)
+    bytes = larger
+  }
+}
+
+const leastBytes = 64 * 1024
+/** A UTF-16 unit takes at most so many bytes in UTF-8. */
+const mostBytesOfUnit = 3
+
+/** A key, and the number of the livestream that it leads to. */
+interface Key {
+  text: string
+  number: number
+}
+
+function startKeys() {
+  const all: Key[] = []
+  const known = new Set<string>()
+  return {
+    all,
+    add(text: string, number: number): void {
+      all.push({ text, number })
+    },
+    /** Adds a key for the first livestream that has it. */
+    addOnce(text: string, number: number): void {
+      if (known.has(text)) return
+      known.add(text)
+      all.push({ text, number })
+    },
+  }
+}
+
+/** The livestreams as a list in JSON. */
+export function jsonOf(packed: Packed): Buffer {
+  const ends = numbersOf(packed, packed.ends)
+  return Buffer.from(packed.memory, 0, (ends.at(-1) ?? 1) + 1)
 }
 
 /** Unpacks all livestreams at once: not for the thread of events. */
@@ -58,50 +172,6 @@ function ownerKey(publisherId: string, institutionId: string): string {
   return `${publisherId} ${institutionId}`
 }
 
-interface PackedEntry {
-  key: string | undefined
-  number: number
-}
-
-function eachOf(
-  livestreams: readonly Packable[],
-  keyOf: (one: Packable) => string | undefined,
-): PackedEntry[] {
-  return livestreams.map((livestream, number) => ({ key: keyOf(livestream), number }))
-}
-
-/** For each key, the first livestream that has it. */
-function eachFirst(livestreams: readonly Packable[], keyOf: (one: Packable) => string): PackedEntry[] {
-  const firsts = new Map<string, number>()
-  for (const [number, livestream] of livestreams.entries()) {
-    const key = keyOf(livestream)
-    if (!firsts.has(key)) firsts.set(key, number)
-  }
-  return [...firsts].map(([key, number]) => ({ key, number }))
-}
-
-function packIndex(keyed: readonly PackedEntry[]): PackedIndex {
-  const entries = keyed.flatMap(({ key, number }) => {
-    return key === undefined ? [] : [{ key: Buffer.from(key), number }]
-  })
-  entries.sort((a, b) => Buffer.compare(a.key, b.key) || a.number - b.number)
-  const numbers = new Uint32Array(new SharedArrayBuffer(entries.length * 4))
-  numbers.set(entries.map(({ number }) => number))
-  return { keys: packTexts(entries.map(({ key }) => key)), numbers }
-}
-
-function packTexts(parts: readonly Buffer[]): Texts {
-  const ends = new Uint32Array(new SharedArrayBuffer(parts.length * 4))
-  let end = 0
-  for (const [index, part] of parts.entries()) {
-    end += part.length
-    ends[index] = end
-  }
-  const bytes = new Uint8Array(new SharedArrayBuffer(end))
-  for (const [index, part] of parts.entries()) bytes.set(part, startOf(ends, index))
-  return { bytes, ends }
-}
-
 /** Maximum number of livestreams, and of lists of them, that are kept unpacked. */
 const maxUnpacked = 10_000
 
@@ -109,36 +179,48 @@ const maxUnpacked = 10_000
 export const perTurn = 500
 
 /** Opens packed livestreams. Each is unpacked when it is first asked for. */
-export function openPacked<One extends Livestream>(packed: Packed) {
+export function openPacked<One extends Livestream>(packed: Packed, most = maxUnpacked) {
   const unpack = createUnpack<One>(packed)
-  const institution = createSearch(packed.institution)
-  const owner = createSearch(packed.owner)
+  const institution = createSearch(packed, packed.institution)
+  const owner = createSearch(packed, packed.owner)
   const unpacked = new Map<number, One>()
+  let readers = 0
   return {
     size: packed.size,
     at,
     /** All livestreams, in several turns of the event loop, so that no event waits for them. */
-    async *all(): AsyncGenerator<One> {
+    all(): AsyncGenerator<One> {
+      readers++
+      return readAll()
+    },
+    /** Whether somebody reads all livestreams: the memory must stay as it is. */
+    isBeingRead: () => readers > 0,
+    byId: createIndex(packed.id),
+    byExternalId: createIndex(packed.externalId),
+    byFolded: createIndex(packed.folded),
+    hasInstitution: institution.has,
+    institutions: () => institution.keys(),
+    isPublisherOf: (publisherId: string, institutionId: string) =>
+      owner.has(ownerKey(publisherId, institutionId)),
+  }
+
+  async function* readAll(): AsyncGenerator<One> {
+    try {
       // Without keeping what is unpacked: nobody asks for all livestreams often.
       for (let number = 0; number < packed.size; number++) {
         if (number > 0 && number % perTurn === 0) await nextTurn()
         yield unpack(number)
       }
-    },
-    byId: createIndex(packed.id),
-    byExternalId: createIndex(packed.externalId),
-    byFolded: createIndex(packed.folded),
-    hasInstitution: institution.has,
-    institutions: () => keysOf(packed.institution),
-    isPublisherOf: (publisherId: string, institutionId: string) =>
-      owner.has(ownerKey(publisherId, institutionId)),
+    } finally {
+      readers--
+    }
   }
 
   function at(number: number): One {
     const known = unpacked.get(number)
     if (known) return known
     const livestream = unpack(number)
-    if (unpacked.size >= maxUnpacked) unpacked.clear()
+    if (unpacked.size >= most) unpacked.clear()
     unpacked.set(number, livestream)
     return livestream
   }
@@ -146,53 +228,55 @@ export function openPacked<One extends Livestream>(packed: Packed) {
   /** Finds all livestreams with a key. Only lists that are not empty are kept: clients choose what is asked. */
   function createIndex(index: PackedIndex): (key: string) => readonly One[] {
     const found = new Map<string, readonly One[]>()
-    const { search } = createSearch(index)
+    const { search } = createSearch(packed, index)
     return (key) => {
       const known = found.get(key)
       if (known) return known
       const list = search(key).map(at)
       if (list.length === 0) return list
-      if (found.size >= maxUnpacked) found.clear()
+      if (found.size >= most) found.clear()
       found.set(key, list)
       return list
     }
   }
 }
 
-function createUnpack<One extends Livestream>({ texts }: Packed): (number: number) => One {
-  const bytes = bufferOf(texts)
-  return (number) => JSON.parse(bytes.toString('utf8', startOf(texts.ends, number), texts.ends[number]))
+function createUnpack<One extends Livestream>(packed: Packed): (number: number) => One {
+  const bytes = Buffer.from(packed.memory)
+  const ends = numbersOf(packed, packed.ends)
+  // Before the first one is a bracket, before the others a comma.
+  return (number) => JSON.parse(bytes.toString('utf8', (ends[number - 1] ?? 0) + 1, ends[number]))
 }
 
-function createSearch({ keys, numbers }: PackedIndex) {
-  const bytes = bufferOf(keys)
+function createSearch(packed: Packed, index: PackedIndex) {
+  const bytes = Buffer.from(packed.memory)
+  const starts = numbersOf(packed, index.starts)
+  const numbers = numbersOf(packed, index.numbers)
+  const sorted = numbersOf(packed, index.sorted)
   return {
     has: (key: string) => placesOf(key).next().done === false,
     /** The numbers of the livestreams with this key. */
-    search: (key: string) => [...placesOf(key)].map((place) => numbers[place] ?? 0),
+    search: (key: string) => [...placesOf(key)].map((place) => numbers[sorted[place] ?? 0] ?? 0),
+    keys: () => Array.from(sorted, (key) => bytes.toString('utf8', starts[key], starts[key + 1])),
   }
 
   function* placesOf(key: string): Generator<number> {
     // As UTF-8, half a character would be U+FFFD, and could be the key of another livestream.
     if (hasHalfCharacter(key)) return
     const sought = Buffer.from(key)
-    let [from, to] = [0, numbers.length]
+    let [from, to] = [0, sorted.length]
     while (from < to) {
       const middle = (from + to) >>> 1
       if (compare(middle, sought) < 0) from = middle + 1
       else to = middle
     }
-    for (let place = from; place < numbers.length && compare(place, sought) === 0; place++) yield place
+    for (let place = from; place < sorted.length && compare(place, sought) === 0; place++) yield place
   }
 
   function compare(place: number, sought: Buffer): number {
-    return bytes.compare(sought, 0, sought.length, startOf(keys.ends, place), keys.ends[place])
+    const key = sorted[place] ?? 0
+    return bytes.compare(sought, 0, sought.length, starts[key], starts[key + 1])
   }
-}
-
-function keysOf({ keys }: PackedIndex): string[] {
-  const bytes = bufferOf(keys)
-  return Array.from(keys.ends, (end, place) => bytes.toString('utf8', startOf(keys.ends, place), end))
 }
 
 /** Whether a text has half of a surrogate pair. */
@@ -200,10 +284,6 @@ function hasHalfCharacter(text: string): boolean {
   return /\p{Surrogate}/u.test(text)
 }
 
-function startOf(ends: Uint32Array, index: number): number {
-  return index === 0 ? 0 : (ends[index - 1] ?? 0)
-}
-
-function bufferOf({ bytes }: Texts): Buffer {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+function numbersOf({ memory }: Packed, { at, length }: Numbers): Uint32Array {
+  return new Uint32Array(memory, at, length)
 }

@@ -1,18 +1,19 @@
 import { createHash } from 'node:crypto'
-import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { open, stat } from 'node:fs/promises'
 import { mask } from '../../config/mask.ts'
 import type { ReadFeed } from './examine.ts'
 import { type FeedReason, FeedRefused, refuse } from './refusals.ts'
 
 const redirectStatuses = [301, 302, 303, 307, 308]
 const maxRedirects = 5
-/** Bytes of a block of memory that a feed is read into. */
-const blockBytes = 1024 * 1024
+/** Bytes of a file that are read in one turn of the event loop. */
+const bytesPerTurn = 64 * 1024
 
 interface ReadOptions {
   fetchImpl: typeof fetch
-  limits: { timeoutMs: number; maxBytes: number }
+  limits: { timeoutMs: number }
+  /** Shared memory that the feed is read into, so that the thread that checks it need not get a copy. */
+  memory: Uint8Array
   closing: AbortSignal
 }
 
@@ -25,11 +26,11 @@ export async function readSource(
   etag: string | null | undefined,
   how: ReadOptions,
 ): Promise<ReadFeed | 'unchanged'> {
-  const { closing, limits } = how
+  const { closing, limits, memory } = how
   if (!isHttps(source)) {
     // To open a pipe without a writer takes for ever, and cannot be aborted.
     if (!(await stat(source)).isFile()) throw new Error(`${source} is no file`)
-    return collect(createReadStream(source, { signal: closing }), 'the file', null, limits.maxBytes)
+    return readFile(source, memory, closing)
   }
   const signal = AbortSignal.any([closing, AbortSignal.timeout(limits.timeoutMs)])
   const headers = { accept: 'application/json', ...(etag && { 'if-none-match': etag }) }
@@ -38,7 +39,7 @@ export async function readSource(
   if (refused || response.status === 304) await response.body?.cancel()
   if (refused) throw new FeedRefused(refuse(...refused))
   if (response.status === 304) return 'unchanged'
-  return collect(response.body ?? [], 'the answer', response.headers.get('etag'), limits.maxBytes)
+  return readAnswer(response, memory)
 }
 
 /** Whether a source is a URL, and no path. */
@@ -46,37 +47,41 @@ export function isHttps(source: string): boolean {
   return /^https:/i.test(source)
 }
 
-/** Reads into shared memory, so that the thread that parses the feed need not get a copy. */
-async function collect(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  what: string,
-  etag: string | null,
-  maxBytes: number,
-): Promise<ReadFeed> {
+/** Reads straight into the memory: a stream would leave as much garbage as the file is large. */
+async function readFile(path: string, memory: Uint8Array, closing: AbortSignal): Promise<ReadFeed> {
   const hash = createHash('sha256')
-  const blocks: Uint8Array[] = []
-  let size = 0
-  let block: Uint8Array = new Uint8Array(0)
-  let filled = 0
-  for await (const chunk of chunks) {
-    size += chunk.length
-    if (size > maxBytes)
-      throw new FeedRefused(refuse('too-large', `${what} is larger than ${maxBytes} bytes`))
-    hash.update(chunk)
-    for (let from = 0; from < chunk.length; ) {
-      if (filled === block.length) {
-        block = new Uint8Array(new SharedArrayBuffer(blockBytes))
-        blocks.push(block)
-        filled = 0
-      }
-      const part = chunk.subarray(from, from + block.length - filled)
-      block.set(part, filled)
-      filled += part.length
-      from += part.length
+  const file = await open(path)
+  try {
+    let size = 0
+    for (;;) {
+      closing.throwIfAborted()
+      const part = memory.subarray(size, size + bytesPerTurn)
+      // The memory is full: does the file end here?
+      const { bytesRead } = await file.read(part.length > 0 ? part : new Uint8Array(1))
+      if (bytesRead === 0) return { bytes: memory.subarray(0, size), digest: hash.digest('hex'), etag: null }
+      if (part.length === 0) throw tooLarge('the file', memory)
+      hash.update(part.subarray(0, bytesRead))
+      size += bytesRead
     }
+  } finally {
+    await file.close()
   }
-  if (blocks.length > 0) blocks[blocks.length - 1] = block.subarray(0, filled)
-  return { blocks, digest: hash.digest('hex'), etag }
+}
+
+async function readAnswer({ body, headers }: Response, memory: Uint8Array): Promise<ReadFeed> {
+  const hash = createHash('sha256')
+  let size = 0
+  for await (const chunk of body ?? []) {
+    if (size + chunk.length > memory.length) throw tooLarge('the answer', memory)
+    hash.update(chunk)
+    memory.set(chunk, size)
+    size += chunk.length
+  }
+  return { bytes: memory.subarray(0, size), digest: hash.digest('hex'), etag: headers.get('etag') }
+}
+
+function tooLarge(what: string, { length }: Uint8Array): FeedRefused {
+  return new FeedRefused(refuse('too-large', `${what} is larger than ${length} bytes`))
 }
 
 /**

@@ -4,7 +4,7 @@ import { integer, moment, object, orNull, text } from '../../store/record-form.t
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { AboutFeed, Damaged, GoodFeed } from './examine.ts'
-import { type Feed, openFeed } from './feed.ts'
+import { type OpenedFeed, openFeed } from './feed.ts'
 import { type Packed, pack } from './packed.ts'
 import type { FeedProblem } from './refusals.ts'
 import { inWorker } from './worker.ts'
@@ -13,7 +13,7 @@ import { inWorker } from './worker.ts'
 export interface UsedFeed {
   about: AboutFeed
   packed: Packed
-  feed: Feed
+  feed: OpenedFeed
 }
 
 /** How the last check of a source ended, and which node did it. */
@@ -102,13 +102,13 @@ export async function openStoredFeeds(of: {
   async function restored(name: string): Promise<UsedFeed | undefined> {
     const value = await store.get(goodPrefix + name)
     if (!value) return undefined
-    const found = await named(goodPrefix + name, inWorker('restoreFeed', value))
+    const found = await named(goodPrefix + name, inWorker('restoreFeed', { value }))
     return 'damaged' in found ? ignore(found, goodPrefix + name) : { ...found, feed: openFeed(found.packed) }
   }
 
   async function restoredFormer(): Promise<Packed> {
     const value = await store.get(formerKey)
-    const found = value && (await named(formerKey, inWorker('restoreFormer', value)))
+    const found = value && (await named(formerKey, inWorker('restoreFormer', { value })))
     if (!found) return pack([])
     return 'damaged' in found ? (ignore(found, formerKey) ?? pack([])) : found.packed
   }

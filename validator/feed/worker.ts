@@ -5,7 +5,7 @@ import type { Task, ThreadResult, tasks } from './thread.ts'
 type Tasks = typeof tasks
 
 /** Bounds of a task: a feed is from outside, and may be made to take long. */
-const bounds = { heapMb: 768, youngMb: 48, timeoutMs: 60_000 }
+const bounds = { heapMb: 768, youngMb: 12, timeoutMs: 60_000 }
 /** A thread without tasks ends after this time, and gives its memory back: a feed changes rarely. Milliseconds. */
 const idleMs = 10_000
 

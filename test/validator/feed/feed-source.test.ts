@@ -6,6 +6,7 @@ import { createServer as createHttpsServer } from 'node:https'
 import { join } from 'node:path'
 import { mock } from 'node:test'
 import { promisify } from 'node:util'
+import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
@@ -500,6 +501,34 @@ t.test('over real TLS the certificate is checked', async (t) => {
   const other = await ensureDevelopmentCertificates(join(t.testdirName, 'other'))
   t.match(await read(other.ca, certs.ca), read10, 'by HUB_FEED_CA')
   t.match(await read(certs.ca, other.ca), read10, 'HUB_FEED_CA replaces no other CA')
+})
+
+t.test('a feed that changes all the time leaves no garbage that is as large as it', async (t) => {
+  /** The memory that the thread gets for each feed that it packs. */
+  const spare: (number | undefined)[] = []
+  const watch = (worker: Worker) => {
+    const { postMessage } = worker
+    worker.postMessage = (task) => {
+      spare.push(task.input.spare.feed?.byteLength)
+      return postMessage.call(worker, task)
+    }
+  }
+  process.on('worker', watch)
+  t.teardown(() => process.off('worker', watch))
+  const { source, write } = await startOnFile(t, textOf(changed(0)))
+  const buffers: number[] = []
+  for (let round = 1; round <= 20; round++) {
+    write(textOf(changed(round)))
+    t.match(await source.refresh({ force: false }), { ok: true, items: 5_000 })
+    buffers.push(process.memoryUsage().arrayBuffers)
+  }
+  const grown = (Math.max(...buffers) - Math.min(...buffers)) / 1024 / 1024
+  t.ok(grown < 10, `what is read: ${grown.toFixed(1)} MiB`)
+  t.ok(Math.min(...spare.slice(-15).map((bytes) => bytes ?? 0)) > 1024 * 1024, 'what is packed')
+
+  function changed(round: number) {
+    return Array.from({ length: 5_000 }, (_, index) => item(index + 1, 1, { title: `In round ${round}` }))
+  }
 })
 
 type Options = Parameters<typeof createFeedSource>[0]

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { sampleFeedPath } from '../../../config/sample-feed.ts'
-import { parseFeed } from '../../../validator/feed/feed.ts'
+import { openFeed, parseFeed } from '../../../validator/feed/feed.ts'
+import { pack } from '../../../validator/feed/packed.ts'
 import { feedOf, item, livestreamOf, textOf } from '../feeds.ts'
 
 t.test('livestreams are found by id and external id, and their owners', async (t) => {
@@ -85,4 +86,42 @@ t.test('a feed with anything wrong is refused whole, and the problem says where'
 t.test('the sample feed is a good one', async (t) => {
   const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
   t.ok('feed' in parsed && parsed.feed.size >= 50)
+})
+
+t.test('a replaced feed answers as the one in use, and gives its memory for a later feed', async (t) => {
+  const [first, second] = [pack([livestreamOf(1), livestreamOf(2)]), pack([livestreamOf(3)])]
+  const [former, current] = [openFeed(first), openFeed(second)]
+  t.equal(former.size, 2)
+  t.equal(former.replaceBy(current), first.memory)
+  t.equal(former.size, 1)
+  t.equal(former.byId.get(livestreamOf(1).id), undefined)
+  t.strictSame(former.sample, livestreamOf(3))
+
+  const third = pack([livestreamOf(4)], first.memory)
+  t.equal(third.memory, first.memory)
+  const last = openFeed(third)
+  t.equal(current.replaceBy(last), second.memory)
+  t.strictSame(former.byId.get(livestreamOf(4).id), livestreamOf(4), 'also after the next one')
+})
+
+t.test('who is reading all livestreams of a feed reads those to the end', async (t) => {
+  const livestreams = Array.from({ length: 1_200 }, (_, index) => livestreamOf(index + 1))
+  const [former, current] = [openFeed(pack(livestreams)), openFeed(pack([livestreamOf(9_999)]))]
+  const ids: string[] = []
+  for await (const { id } of former.all()) {
+    if (ids.length === 700) t.equal(former.replaceBy(current), undefined)
+    ids.push(id)
+  }
+  t.strictSame(
+    ids,
+    livestreams.map(({ id }) => id),
+  )
+  t.equal(former.byId.get(livestreamOf(1).id)?.title, 'Station 1')
+})
+
+t.test('livestreams that need more memory than there is get more', async (t) => {
+  const long = { ...livestreamOf(2), title: 'ä'.repeat(100_000) }
+  const feed = openFeed(pack([livestreamOf(1), long, livestreamOf(3)], new SharedArrayBuffer(8)))
+  t.strictSame(feed.byId.get(long.id), long)
+  t.strictSame(feed.byExternalId.get(livestreamOf(3).externalId), [livestreamOf(3)])
 })

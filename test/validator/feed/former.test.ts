@@ -9,7 +9,7 @@ type Listed = ReturnType<typeof listedIn>
 function formerAfter(...feeds: Listed[]): Former[] {
   let kept: Former[] = []
   for (const [index, { feed }] of feeds.entries()) {
-    kept = nextFormer(kept, feeds[index - 1]?.livestreams ?? [], feed, index)
+    kept = [...nextFormer(kept, feeds[index - 1]?.livestreams ?? [], feed, index)]
   }
   return kept
 }
@@ -78,13 +78,8 @@ t.test('of the names of a livestream the twenty newest lead to it', async (t) =>
 
 t.test('of all that dropped out, the newest stay', async (t) => {
   const [before, after] = [listedIn(item(1), item(2), item(3), item(9)), listedIn(item(3), item(9))]
-  const kept = nextFormer(
-    nextFormer([], before.livestreams, after.feed, 1),
-    after.livestreams,
-    listedIn(item(9)).feed,
-    2,
-    2,
-  )
+  const dropped = nextFormer([], before.livestreams, after.feed, 1)
+  const kept = [...nextFormer(dropped, after.livestreams, listedIn(item(9)).feed, 2, 2)]
   t.equal(kept.length, 2)
   t.match(kept[0], { id: livestreamOf(3).id, droppedAt: 2 })
 })

@@ -42,7 +42,7 @@ t.test('the time of a task begins when the tasks before it are done', async (t) 
 
 /** A feed to examine, without any before it. */
 function examination(count: number) {
-  const read = { blocks: [Buffer.from(feedText(count))], digest: '', etag: null }
+  const read = { bytes: Buffer.from(feedText(count)), digest: '', etag: null }
   const none = { inUse: undefined, lastGood: undefined, former: pack([]) }
   return {
     read,
