@@ -10,11 +10,12 @@ const everyMs = 1000
  * so the node takes it. Livestreams of other institutions than the attacker's stay.
  */
 export const changingFeed: Attack = async ({ feedPath, livestreams }, force) => {
-  const assault = createAssault({ ...force, connections: 1 })
   const own = new Set(livestreams.map(({ id }) => id))
   const items = readFeed(feedPath).livestreams.map(({ institution, publisher, ...livestream }) => {
     return { ...livestream, publisher: { ...publisher, institution } }
   })
+  // Its time begins here: reading the feed takes seconds on a busy machine.
+  const assault = createAssault({ ...force, connections: 1 })
   return assault.everywhere(async () => {
     const began = performance.now()
     const round = ++assault.seen.units
