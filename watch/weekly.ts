@@ -27,13 +27,6 @@ export interface Refusals {
   codes: Record<string, number>
 }
 
-/** What was counted of an institution in a week. */
-interface WeekOfInstitution {
-  /** By the id of a livestream: those that had events. */
-  livestreams: Map<string, Counts>
-  refusals: Refusals
-}
-
 /**
  * The counts for weekly reports (open.md §7) in the store: a small record for each livestream and each institution of a
  * week. Counts wait in memory, and are added to those in the store once a minute and before they are asked for.
@@ -74,10 +67,10 @@ export function createWeekly(parts: {
     },
 
     /**
-     * What was counted in a week. Undefined: it is not kept any more. What another node has counted within the last minute
-     * is missing.
+     * What was counted in a week: `livestreams` that had events, by their ids. Undefined: it is not kept any more. What
+     * another node has counted within the last minute is missing.
      */
-    async of(week: Week, institutionId: string): Promise<WeekOfInstitution | undefined> {
+    async of(week: Week, institutionId: string) {
       if (week.from < oldest().from) return undefined
       await write()
       const of = { week, institutionId }

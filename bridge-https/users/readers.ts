@@ -3,15 +3,8 @@ import { originOf } from '../../listener/origin.ts'
 import { caughtUp } from '../../store/caught-up.ts'
 import type { Store } from '../../store/store.ts'
 import { withoutAccount } from './strangers.ts'
-import type { KnownUser } from './users.ts'
 
 export type Readers = ReturnType<typeof createReaders>
-
-/** A reader with the user that routes get for it: one without an account, who may only read. */
-interface AdmittedReader {
-  user: KnownUser
-  filters: readonly string[]
-}
 
 /**
  * Admits readers: programs that show a credential with each request (open.md §4). Wrong ones count as failed log-ins
@@ -33,11 +26,11 @@ export function createReaders(parts: {
 }) {
   const { credentials, store, loginLimit, noteUse, counted } = parts
   return {
-    /** The reader of a header `Authorization`, or the seconds that its address has to wait. Undefined: a wrong one. */
-    async admit(
-      authorization: string,
-      address: string,
-    ): Promise<AdmittedReader | { retryAfter: number } | undefined> {
+    /**
+     * The reader of a header `Authorization`, with the user that routes get for it: one without an account, who may only
+     * read. Or the seconds that its address has to wait. Undefined: a wrong one.
+     */
+    async admit(authorization: string, address: string) {
       const origin = originOf(address).address
       // First of all: a blocked address learns nothing, not even that a password is right.
       const retryAfter = await loginLimit.secondsBlocked(origin)

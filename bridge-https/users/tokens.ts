@@ -5,15 +5,6 @@ import type { KnownUser, Users } from './users.ts'
 
 export type Tokens = ReturnType<typeof createTokens>
 
-/** The tokens of a log-in. */
-interface IssuedTokens {
-  token: string
-  refreshToken: string
-  /** Seconds that `token` is valid. */
-  expiresIn: number
-  expires: string
-}
-
 /** What a valid token says: its user, as stored now, and when it ends, milliseconds since the epoch. */
 interface HeldTokens {
   user: KnownUser
@@ -62,7 +53,8 @@ export function createTokens(parts: {
   const verified = new Map<string, Verified>()
 
   return {
-    async issue(user: KnownUser): Promise<IssuedTokens> {
+    /** The tokens of a log-in. `expiresIn`: seconds that `token` is valid. */
+    async issue(user: KnownUser) {
       const now = Math.floor(clock() / 1000)
       // `gen` is the generation of the checked password. A newer password makes the tokens void.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }

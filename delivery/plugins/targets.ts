@@ -16,22 +16,12 @@ export interface PluginTarget {
   [field: string]: unknown
 }
 
-/** A target that gets an event. `plugin`: see `PluginItem`. */
-interface Enabled {
-  type: string
-  plugin: Record<string, unknown>
-}
-
 /**
  * The targets that get an event (service.md §4.2, design.md §10). The `plugins` of the event name targets. Music that
  * plays now also goes to targets with `autoEnable`. Each target is listed once. One entry with `isDeactivated`
- * excludes its target, whatever other entries say.
+ * excludes its target, whatever other entries say. `plugin`: see `PluginItem`.
  */
-export function enabledTargets(
-  event: HubEvent,
-  kind: EventKind,
-  targets: readonly PluginTarget[],
-): Enabled[] {
+export function enabledTargets(event: HubEvent, kind: EventKind, targets: readonly PluginTarget[]) {
   const entries = entriesOf(event)
   return targets.flatMap(({ type, autoEnable = false }) => {
     const own = entries.filter((entry) => entry.type === type)
