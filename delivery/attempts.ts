@@ -117,21 +117,11 @@ function lineOf(
   const [first] = inOrder
   const last = inOrder.at(-1)
   if (!first || !last) return undefined
+  const times = [first.at, last.at].map((at) => new Date(at).toISOString())
   // ISO 8601 times sort correctly as texts.
-  const times = [
-    before?.first,
-    before?.last,
-    new Date(first.at).toISOString(),
-    new Date(last.at).toISOString(),
-  ]
-    .filter((one) => one !== undefined)
-    .sort()
-  const stale = {
-    livestreamId,
-    count: (before?.count ?? 0) + events.length,
-    first: times[0] ?? '',
-    last: times.at(-1) ?? '',
-  }
+  const [from = '', ...others] = [...times, ...(before ? [before.first, before.last] : [])].sort()
+  const count = (before?.count ?? 0) + events.length
+  const stale = { livestreamId, count, first: from, last: others.at(-1) ?? from }
   const reason = `not worth it any more: ${stale.count} accepted from ${stale.first} to ${stale.last}`
   return { messageId: last.messageId, time, status: null, duration: 0, reason, stale }
 }

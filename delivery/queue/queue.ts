@@ -276,21 +276,17 @@ export function replaceIn(queue: Queue, changed: WorkItem): void {
 }
 
 export function lengthOf({ inOrder, aside, dead, dropped, stale }: Queue): QueueLength {
-  const oldest = smallest([...inOrder.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt))
+  // `Math.min` would throw for a long list: too many arguments.
+  const oldest = aside.reduce(
+    (least, { enqueuedAt }) => Math.min(least, enqueuedAt),
+    inOrder[0]?.enqueuedAt ?? Infinity,
+  )
   return {
     pending: inOrder.length + aside.length,
     aside: aside.length,
     deadLetters: dead.length,
-    oldest: oldest === undefined ? null : new Date(oldest).toISOString(),
+    oldest: oldest === Infinity ? null : new Date(oldest).toISOString(),
     dropped,
     stale,
   }
-}
-
-/** The smallest number. `Math.min(...numbers)` would throw for a long list: too many arguments. */
-export function smallest(numbers: readonly number[]): number | undefined {
-  return numbers.reduce<number | undefined>(
-    (least, one) => (least === undefined || one < least ? one : least),
-    undefined,
-  )
 }
