@@ -13,14 +13,11 @@ import { SomeOrAll } from './some-or-all.tsx'
 import { type Column, Table, worthFilter } from './table.tsx'
 import { fits } from './template.ts'
 
-/** How often a list is asked again, milliseconds, unless its command says otherwise. */
-const usualMs = 5_000
-
 /** The rows of the answer to a command: its columns, a button for each command on a row, and filters. */
 export function CommandList({ command }: { command: Command }) {
   const { name, result, columns, console: place } = command
-  const { title = name, ask, first, related, everySeconds, isNewestLast } = place ?? {}
-  const everyMs = everySeconds === undefined ? usualMs : everySeconds * 1000
+  const { title = name, ask, first, related, isNewestLast } = place ?? {}
+  const everyMs = everyMsOf(command)
   const chosen: Typed = useSignal({})
   const isAll = useSignal(false)
   const filters = filtersOf(command)
@@ -72,6 +69,11 @@ export function CommandList({ command }: { command: Command }) {
       />
     </>
   )
+}
+
+/** How often the answer to a command is asked for again, milliseconds. */
+export function everyMsOf({ console }: Command): number {
+  return (console?.everySeconds ?? 5) * 1000
 }
 
 function actionsOf(buttons: readonly Command[]): Column<AnswerRow>[] {

@@ -4,7 +4,7 @@ import type { Command } from '../commands.ts'
 import { Answer } from '../parts/answer.tsx'
 import { CommandButton } from '../parts/command.tsx'
 import { KeptAnswer } from '../parts/kept-answer.tsx'
-import { CommandList } from '../parts/list.tsx'
+import { CommandList, everyMsOf } from '../parts/list.tsx'
 import { Copyable, Head, Problem } from '../parts/shown.tsx'
 import { valueAt } from '../parts/template.ts'
 import { buttonsBelow, commandsIn, headOf, loses, rowButtonsOf, sectionsOf } from '../placed.ts'
@@ -144,8 +144,4 @@ function Buttons(props: {
       ))}
     </div>
   )
-}
-
-function everyMsOf({ console }: Command): number {
-  return (console?.everySeconds ?? 5) * 1000
 }
