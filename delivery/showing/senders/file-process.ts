@@ -1,6 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { startDeadline } from '../../../store/deadline.ts'
 import { nodeOptions } from '../../node-options.ts'
 import type { FileContent } from '../../outputs/output.ts'
 import type { FileResult, FileTask } from './file-program.ts'
@@ -21,28 +20,17 @@ export function createFileProcess() {
 
   return {
     /**
-     * Replaces a file. Rejects with a short reason at the deadline, or when `signal` aborts. The process may go on: until
-     * its end, further contents of the file are refused.
+     * Replaces a file. Rejects with the reason of `signal` when it aborts. The process may go on: until its end, further
+     * contents of the file are refused.
      */
-    replace({ file, content }: FileContent, deadlineMs: number, signal: AbortSignal): Promise<void> {
+    replace({ file, content }: FileContent, signal: AbortSignal): Promise<void> {
       return new Promise((resolve, reject) => {
-        if (signal.aborted) return reject(new Error('the hub is stopping'))
         if (open.has(file)) return reject(new Error('the folder has not answered yet'))
-        const late = () => end(new Error(`the folder did not answer within ${deadlineMs / 1000} s`))
-        const endWait = startDeadline(deadlineMs, late)
-        const abort = () => end(new Error('the hub is stopping'))
-        signal.addEventListener('abort', abort, { once: true })
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true })
         const task: FileTask = { id: ++lastId, file, content }
-        open.set(file, { id: task.id, settle: end })
+        open.set(file, { id: task.id, settle: (error) => (error ? reject(error) : resolve()) })
         child ??= start()
         child.send(task)
-
-        function end(error?: Error): void {
-          endWait()
-          signal.removeEventListener('abort', abort)
-          if (error) reject(error)
-          else resolve()
-        }
       })
     },
 

@@ -2,7 +2,6 @@ import { type ClientRequest, request as plainRequest } from 'node:http'
 import { Agent, request as tlsRequest } from 'node:https'
 import { type CurrentCa, madeOf, trustBesides } from '../../../config/ca-files.ts'
 import { tlsSettings } from '../../../listener/tls-settings.ts'
-import { startDeadline } from '../../../store/deadline.ts'
 import type { HttpRequest, ServerAnswer } from '../../outputs/output.ts'
 import { guardedLookup } from '../../webhook/connection-guard.ts'
 import { whyNoAnswer } from '../../why-no-answer.ts'
@@ -21,8 +20,8 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
     (trusted) => new Agent({ keepAlive: false, secureContext: trustBesides(trusted, tlsSettings) }),
   )
 
-  /** Asks once. Rejects with a short reason when there is no whole answer in time. */
-  return (request: HttpRequest, deadlineMs: number, signal: AbortSignal): Promise<ServerAnswer> => {
+  /** Asks once. Rejects with a short reason when there is no whole answer, and with that of `signal` when it aborts. */
+  return (request: HttpRequest, signal: AbortSignal): Promise<ServerAnswer> => {
     const { method, url, headers, body } = request
     // The path goes out as it is: URL would resolve segments of dots.
     const { protocol, hostname, port } = new URL(url)
@@ -42,12 +41,12 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
       },
     }
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(new Error('the hub is stopping'))
       const sent =
         protocol === 'https:'
           ? tlsRequest({ ...options, agent: agent() })
           : plainRequest({ ...options, agent: false })
-      const end = settleOnce(sent, signal, deadlineMs, resolve, reject)
+      const end = settleOnce(sent, resolve, reject)
+      signal.addEventListener('abort', () => end(signal.reason), { once: true })
       sent.end(body)
       sent.on('error', (error) => end(new Error(whyNoAnswer(error))))
     })
@@ -56,14 +55,9 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
 
 function settleOnce(
   sent: ClientRequest,
-  signal: AbortSignal,
-  deadlineMs: number,
   resolve: (answer: ServerAnswer) => void,
   reject: (error: Error) => void,
 ) {
-  const endWait = startDeadline(deadlineMs, () => end(new Error(`no answer within ${deadlineMs / 1000} s`)))
-  const abort = () => end(new Error('the hub is stopping'))
-  signal.addEventListener('abort', abort, { once: true })
   let interim = 0
   sent.on('information', () => {
     if (++interim > maxInterimAnswers) end(new Error(`sent more than ${maxInterimAnswers} interim answers`))
@@ -84,8 +78,6 @@ function settleOnce(
   return end
 
   function end(outcome: ServerAnswer | Error): void {
-    endWait()
-    signal.removeEventListener('abort', abort)
     if (outcome instanceof Error) reject(outcome)
     else resolve(outcome)
     sent.destroy()

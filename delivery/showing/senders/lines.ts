@@ -1,5 +1,4 @@
 import { connect } from 'node:net'
-import { startDeadline } from '../../../store/deadline.ts'
 import type { TcpLines } from '../../outputs/output.ts'
 import { guardedLookup } from '../../webhook/connection-guard.ts'
 
@@ -8,19 +7,12 @@ const closeMs = 1_000
 
 /**
  * Sends bytes over a connection of their own. Rejects when there is no connection, or it breaks before all bytes are
- * out. What the other side sends is dropped.
+ * out, and with the reason of `signal` when it aborts. What the other side sends is dropped.
  */
-export function sendLines(
-  { host, port, bytes }: TcpLines,
-  deadlineMs: number,
-  signal: AbortSignal,
-): Promise<void> {
+export function sendLines({ host, port, bytes }: TcpLines, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal.aborted) return reject(new Error('the hub is stopping'))
     const socket = connect({ host, port, lookup: guardedLookup({ allowPrivate: true }) })
-    const endWait = startDeadline(deadlineMs, () => end(new Error(`not taken within ${deadlineMs / 1000} s`)))
-    const abort = () => end(new Error('the hub is stopping'))
-    signal.addEventListener('abort', abort, { once: true })
+    signal.addEventListener('abort', () => end(signal.reason), { once: true })
     let closing: NodeJS.Timeout | undefined
     let isOut = false
     socket.on('error', (error) => end(error))
@@ -35,9 +27,7 @@ export function sendLines(
     })
 
     function end(error?: Error): void {
-      endWait()
       clearTimeout(closing)
-      signal.removeEventListener('abort', abort)
       if (error) reject(error)
       else resolve()
       socket.destroy()

@@ -1,4 +1,5 @@
 import type { CurrentCa } from '../../../config/ca-files.ts'
+import { startDeadline } from '../../../store/deadline.ts'
 import { reasonOf } from '../../../telemetry/reason.ts'
 import {
   type HttpRequest,
@@ -46,7 +47,7 @@ export function createSenders(parts: {
       const shown = shownRequest(request)
       try {
         if ('url' in request) {
-          const answer = await ask(request, deadlineMs, signal)
+          const answer = await inTime('no answer', signal, (ending) => ask(request, ending))
           const { status, text } = answer
           const { result, reason } = judge?.(answer) ?? judgeByStatus(answer)
           const shownText = (said: string) => withoutSecrets(said, request)
@@ -58,8 +59,9 @@ export function createSenders(parts: {
             answer: shownText(text).slice(0, shownAnswer),
           }
         }
-        if ('file' in request) await files.replace(request, deadlineMs, signal)
-        else await sendLines(request, deadlineMs, signal)
+        if ('file' in request)
+          await inTime('the folder did not answer', signal, (ending) => files.replace(request, ending))
+        else await inTime('not taken', signal, (ending) => sendLines(request, ending))
         return { result: 'acknowledged', reason: null, request: shown, status: null, answer: null }
       } catch (error) {
         return { result: 'failed', reason: reasonOf(error), request: shown, status: null, answer: null }
@@ -68,10 +70,31 @@ export function createSenders(parts: {
 
     /** Asks without effect. Undefined: there was no answer. */
     look(request: HttpRequest, signal: AbortSignal): Promise<ServerAnswer | undefined> {
-      return ask(request, deadlineMs, signal).catch(() => undefined)
+      return inTime('no answer', signal, (ending) => ask(request, ending)).catch(() => undefined)
     },
 
     close: files.close,
+  }
+
+  /** Does work whose signal aborts at the deadline, with the reason `late`, and when the hub stops. */
+  async function inTime<T>(
+    late: string,
+    stopping: AbortSignal,
+    work: (ending: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    if (stopping.aborted) throw new Error('the hub is stopping')
+    const ending = new AbortController()
+    const stop = () => ending.abort(new Error('the hub is stopping'))
+    stopping.addEventListener('abort', stop, { once: true })
+    const endWait = startDeadline(deadlineMs, () =>
+      ending.abort(new Error(`${late} within ${deadlineMs / 1000} s`)),
+    )
+    try {
+      return await work(ending.signal)
+    } finally {
+      endWait()
+      stopping.removeEventListener('abort', stop)
+    }
   }
 }
 
