@@ -42,34 +42,19 @@ export async function createLock(store: Store, name: string, patience = patience
 
 /** Locks within this node, one per key. Callers get a lock in the order of their calls. */
 export function createLocks() {
+  /** The end of the last work of each key. */
   const last = new Map<string, Promise<void>>()
 
   return {
-    take,
-
-    async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
-      const release = await take(key)
-      try {
-        return await work()
-      } finally {
-        release()
+    hold<T>(key: string, work: () => Promise<T>): Promise<T> {
+      const done = (last.get(key) ?? Promise.resolve()).then(work)
+      const end = () => {
+        if (last.get(key) === ended) last.delete(key)
       }
+      const ended = done.then(end, end)
+      last.set(key, ended)
+      return done
     },
-  }
-
-  /** Resolves when all earlier callers have released this key. The returned function releases the key again. */
-  async function take(key: string): Promise<() => void> {
-    const before = last.get(key)
-    let release = () => {}
-    const held = new Promise<void>((resolve) => {
-      release = resolve
-    })
-    last.set(key, held)
-    void held.then(() => {
-      if (last.get(key) === held) last.delete(key)
-    })
-    await before
-    return release
   }
 }
 
