@@ -89,7 +89,7 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
       const { token } = await loggedIn(deadline)
       const response = await patiently(path, payload, deadline, token)
       if (response.status === 201) return response
-      const errors = errorsOf(response)
+      const errors = remarksOf(Object(response.body).errors)
       if (response.status === 400) throw new EventRefused('invalid', errors)
       if (response.status === 413) {
         throw new EventRefused('invalid', [
@@ -179,10 +179,6 @@ function readVerdict({ body }: HttpResponse) {
     errors: remarksOf(rest.errors),
     warnings: remarksOf(rest.warnings),
   }
-}
-
-function errorsOf({ body }: HttpResponse): Remark[] {
-  return remarksOf(Object(body).errors)
 }
 
 function remarksOf(value: unknown): Remark[] {

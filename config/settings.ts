@@ -396,7 +396,8 @@ export const settings = {
     schema: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
     default: [],
     defaultText: 'none',
-    complete: resolveDrivers,
+    complete: (targets: Static<typeof pluginTarget>[], cwd: string) =>
+      targets.map((target) => resolveDriver(target, cwd)),
     does: 'the [plugin targets](plugins.md#configuration)',
     example: [{ type: 'dts', autoEnable: true, url: 'https://dts.example/in', region: { a: 1 } }],
   },
@@ -507,10 +508,6 @@ function networks() {
 
 function absolute(path: string, cwd: string): string {
   return resolve(cwd, path)
-}
-
-function resolveDrivers(targets: Static<typeof pluginTarget>[], cwd: string) {
-  return targets.map((target) => resolveDriver(target, cwd))
 }
 
 /** Undefined for a node alone, and for a port that the system chooses. */

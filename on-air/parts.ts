@@ -75,7 +75,7 @@ export function createParts({
     return now.map(({ kind, values }) => {
       // Control states that nothing has replaced since may lie far before those that something has.
       const replaced = before.filter(({ topic }) => topic === topicOf(kind))
-      return { kind, values: [...replaced, ...values].sort(byPosition) }
+      return { kind, values: [...replaced, ...values].sort((a, b) => a.position - b.position) }
     })
   }
 
@@ -124,10 +124,6 @@ function waitsForItsTime(kind: EventKind): boolean {
 
 function isShown(kind: EventKind, { position, time }: RetainedValue, moment: Moment): boolean {
   return position <= moment.position && (time <= moment.now || !waitsForItsTime(kind))
-}
-
-function byPosition(one: RetainedValue, other: RetainedValue): number {
-  return one.position - other.position
 }
 
 /** The newest value of each slot, unless it has expired. `values`: in the order of acceptance. */

@@ -71,7 +71,8 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     const claim = randomUUID()
     for (;;) {
       const before = stored
-      const { number, claim: holder } = readHolding(before)
+      const { number, claim: holder }: Holding =
+        before === undefined ? { number: 0, claim: null } : JSON.parse(before)
       if (holder !== null && (await isMoved(before))) continue
       const mine = JSON.stringify({ number: number + 1, claim } satisfies Holding)
       const release = () => void free(mine, number + 1)
@@ -119,8 +120,4 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     const left = JSON.stringify({ number, claim: null } satisfies Holding)
     await replace(mine, left).catch(() => undefined)
   }
-}
-
-function readHolding(stored: string | undefined): Holding {
-  return stored === undefined ? { number: 0, claim: null } : JSON.parse(stored)
 }

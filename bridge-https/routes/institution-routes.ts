@@ -60,7 +60,7 @@ export function institutionRoutes({
       ...(inPath.length > 0 && { params: placed }),
       ...(isRead ? { query: queryOf(others) } : { body: [others], mayLackBody: true, bodyBytes: maxBytes }),
       answers: {
-        200: { description: 'Done', schema: withExample(result, resultExample) },
+        200: { description: 'Done', schema: { ...result, examples: [resultExample] } as TSchema },
         ...(isRead && { 400: 'Invalid parameter' }),
         404: 'The institution has no such thing',
         409: 'The node will not do it: `message` says why',
@@ -142,8 +142,4 @@ function isInteger(schema: unknown): boolean {
 
 function descriptionOf(schema: unknown): string {
   return String(Object(schema).description ?? '')
-}
-
-function withExample(schema: TSchema, example: unknown): TSchema {
-  return { ...schema, examples: [example] } as TSchema
 }

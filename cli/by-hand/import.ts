@@ -25,7 +25,7 @@ export const importAedes: Partial<CommandOf<'import.aedes-redis'>> = {
   args: aedesArgs,
   progress: (counts, printer) => printer.properties(counts),
   print: printAedesReport,
-  warning: aedesWarning,
+  warning: ({ dryRun }) => (dryRun ? 'dry run: nothing was changed' : undefined),
 }
 
 function fromFile(...[input, how]: Parameters<LocalCommand['run']>): ReturnType<LocalCommand['run']> {
@@ -94,8 +94,4 @@ function printAedesReport(result: ImportReport, printer: Printer): string {
     printer.list(sums, sumColumns, ''),
     printer.list(reasons, reasonColumns, 'Nothing was left out.'),
   ].join('\n\n')
-}
-
-function aedesWarning({ dryRun }: ImportReport): string | undefined {
-  return dryRun ? 'dry run: nothing was changed' : undefined
 }

@@ -81,7 +81,8 @@ export function createWebhooks(options: {
     const current = await loading
     const first = await send(current(), call, deadlineAt)
     // `stale`: the server had closed the kept connection, which is no fault of the endpoint.
-    return first === 'stale' ? toOutcome(await send(current(), call, deadlineAt)) : first
+    const last = first === 'stale' ? await send(current(), call, deadlineAt) : first
+    return last === 'stale' ? failed('the connection was closed') : last
   }
 
   return {
@@ -204,10 +205,6 @@ function toOutcomeOf(status: number, retryAfter: string | string[] | undefined):
   const asksToWait = status === 429 || status === 503
   const retryAfterMs = asksToWait ? readRetryAfter([retryAfter].flat()[0]) : undefined
   return { result: 'failed', status, reason, ...(retryAfterMs !== undefined && { retryAfterMs }) }
-}
-
-function toOutcome(sent: AttemptOutcome | 'stale'): AttemptOutcome {
-  return sent === 'stale' ? failed('the connection was closed') : sent
 }
 
 function failed(reason: string): AttemptOutcome {

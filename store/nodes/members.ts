@@ -1,6 +1,5 @@
 import { checked } from '../checked-reads.ts'
 import { storeKeys } from '../keys.ts'
-import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
@@ -51,14 +50,10 @@ export async function loadMembers(store: FollowedStore) {
 
     /** Removes a member from the store. Rejects with `ConditionFailed` if the slot no longer has this member. */
     async remove(slot: number, member: Member): Promise<void> {
-      await store.commit([removal(slot, member)])
+      await store.commit([{ del: keyOfSlot(slot), when: { value: JSON.stringify(member) } }])
       if (members.get(slot)?.node === member.node) members.delete(slot)
     },
   }
-}
-
-function removal(slot: number, member: Member): Change {
-  return { del: keyOfSlot(slot), when: { value: JSON.stringify(member) } }
 }
 
 export function keyOfSlot(slot: number): string {

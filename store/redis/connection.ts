@@ -276,9 +276,6 @@ export function textOf(error: unknown): string {
   // If several addresses were tried, the error of the first one stands for all.
   const [first] = error instanceof AggregateError ? error.errors : []
   // If Redis does not know a command, its error repeats the arguments.
-  return textWithoutArguments(first instanceof Error ? first.message : error.message)
-}
-
-function textWithoutArguments(text: string): string {
-  return text.replace(/,? with args beginning with:.*/s, '')
+  const { message } = first instanceof Error ? first : error
+  return message.replace(/,? with args beginning with:.*/s, '')
 }

@@ -76,7 +76,8 @@ export function watchSentinels(parts: {
     async master(onProblem: (problem: string) => void): Promise<RedisAddress> {
       for (;;) {
         if (isAddress(master)) return master
-        const problem = master ? undecided[master] : problemOf([...watched.values()])
+        const silent = [...watched.values()].find(({ problem }) => problem !== undefined)
+        const problem = master ? undecided[master] : silent?.problem
         if (hasAskedAll && problem !== undefined) onProblem(problem)
         await new Promise<void>((resolve) => waiting.push(resolve))
       }
@@ -214,10 +215,6 @@ export function opinionOf(about: Record<string, string>, address: unknown): Opin
     epoch: Number(epoch),
     isPromoting: isUnderWay && isSame(named, known),
   }
-}
-
-function problemOf(watched: readonly Watched[]): string | undefined {
-  return watched.find(({ problem }) => problem !== undefined)?.problem
 }
 
 function leave({ asking, listening }: Watched): void {

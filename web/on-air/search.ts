@@ -62,14 +62,11 @@ export const groups = computed((): Group[] => {
   return [...institutions.value, others.value].flatMap((institution) => {
     const own = byInstitution.get(institution.id) ?? []
     const names = searchText(`${institution.title} ${institution.acronym}`)
-    const found = words.length === 0 ? own : own.filter((one) => hasAll(words, `${names} ${textOf(one)}`))
+    const isMeant = (text: string) => words.every((word) => text.includes(word))
+    const found = words.length === 0 ? own : own.filter((one) => isMeant(`${names} ${textOf(one)}`))
     return found.length > 0 ? [{ institution, livestreams: found }] : []
   })
 })
-
-function hasAll(words: readonly string[], text: string): boolean {
-  return words.every((word) => text.includes(word))
-}
 
 /** What of a livestream is searched. */
 function textOf({ title, now }: Livestream): string {
