@@ -130,7 +130,7 @@ export async function createBroker(parts: BrokerParts) {
   const sessions = createSessions({ isLeader, known, local, records, stored, progress, reading, clean })
   const takeOver = createTakeOver({ local, known, clients, calls, clean, nodes })
   const maxPerCredential = limits.maxSessionsPerCredential
-  const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
+  const claims = createClaims({ store, known, local, records, stored, returning, takeOver, maxPerCredential })
   const grants = createGrants({ routes, journal, storeSession: stored.store })
   const importedSessions = createImportedSessions({
     ...parts,

@@ -155,7 +155,7 @@ async function openShared(
       async catchUp() {
         const reason = whyUnreachable()
         if (reason !== undefined) throw new Error(reason)
-        await store.commit([{ tell: 'caught up', value: '' }])
+        await store.catchUp()
       },
       async close() {
         settings.close()

@@ -1,5 +1,5 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
-import { ConditionFailed } from '../../store/store.ts'
+import { ConditionFailed, type Store } from '../../store/store.ts'
 import { type CleanSession, isOfCleanSession } from '../session/clean-sessions.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
@@ -22,6 +22,7 @@ type LoggingIn = Omit<Login, 'permission'>
  * refused while the session exists. If two nodes claim a session at once, the store decides.
  */
 export function createClaims(parts: {
+  store: Pick<Store, 'catchUp'>
   known: KnownSessions
   local: LocalSessions
   records: Records
@@ -34,7 +35,7 @@ export function createClaims(parts: {
   }
   maxPerCredential: number // maximum number of persistent sessions of one credential
 }) {
-  const { known, local, records, stored, returning, takeOver, maxPerCredential } = parts
+  const { store, known, local, records, stored, returning, takeOver, maxPerCredential } = parts
 
   return {
     /**
@@ -83,7 +84,7 @@ export function createClaims(parts: {
     const record = isResumed ? await records.read(clientId) : undefined
     if (isResumed && record?.version !== before.version) {
       // Another node has stored or removed the record. When the change has arrived here, `claim` tries again.
-      await stored.catchUp()
+      await store.catchUp()
       throw new ConditionFailed(recordKey(clientId))
     }
     const permission = known.permission(permissionKey(principal))

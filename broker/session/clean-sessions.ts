@@ -73,7 +73,7 @@ export function createCleanSessions({ store, nodes }: { store: Store; nodes: Nod
           if (!nodes.isLiving(record.node)) found.push([key, record])
         }
         // A record may be that of a node of which this one has not heard yet.
-        await store.commit([{ tell: 'caught up', value: '' }])
+        await store.catchUp()
         const gone = found.filter(([, { node }]) => !nodes.isLiving(node))
         await eachOf(gone, async ([del, { version }]) => {
           await store.commit([{ del, when: { notNewerThan: version }, isQuiet: true }])

@@ -66,11 +66,6 @@ export function createStoredSessions(parts: {
       await storeRecord(session)
     },
 
-    /** Resolves when this node knows all earlier commits of the other nodes. */
-    async catchUp(): Promise<void> {
-      await store.commit([{ tell: 'caught up', value: '' }])
-    },
-
     remove,
     removeClean,
 
