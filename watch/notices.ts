@@ -18,7 +18,7 @@ export interface Refused {
 }
 
 /** What the contact of an institution was told, and when. Times are milliseconds since the epoch. */
-export interface Told {
+export interface ToldSoFar {
   /** When the contact that was told was set, ISO 8601: another one knows of nothing. */
   contactSetAt: string
   /** The mails of the last day. */
@@ -44,7 +44,7 @@ const sameSilenceMs = 5 * 60_000
 const mostTold = 1_000
 
 /** What a contact was told, by the record of its institution: the mails count whomever they went to. */
-export function toldTo(contactSetAt: string, recorded: Told | undefined): Told {
+export function toldTo(contactSetAt: string, recorded: ToldSoFar | undefined): ToldSoFar {
   if (recorded?.contactSetAt === contactSetAt) return recorded
   return { contactSetAt, mails: recorded?.mails ?? [], silent: {}, loops: {}, codes: {} }
 }
@@ -53,7 +53,7 @@ export function toldTo(contactSetAt: string, recorded: Told | undefined): Told {
  * What a contact is to be told now. Undefined: nothing, or not yet. A silence is told once. A loop, and refusals for the
  * same error, are told again after a day at the earliest.
  */
-export function dueOf(noticed: Noticed, told: Told, now: number): Noticed | undefined {
+export function dueOf(noticed: Noticed, told: ToldSoFar, now: number): Noticed | undefined {
   const mails = ofLastDay(told.mails, now)
   if (mails.length >= mostADay || mails.some((at) => Math.abs(now - at) < betweenMs)) return undefined
   const isOld = (at: number | undefined) => at === undefined || Math.abs(now - at) >= dayMs
@@ -67,7 +67,7 @@ export function dueOf(noticed: Noticed, told: Told, now: number): Noticed | unde
 }
 
 /** What a contact has been told, after it is told this now. */
-export function afterTelling({ silent, loops, refusals }: Noticed, told: Told, now: number): Told {
+export function afterTelling({ silent, loops, refusals }: Noticed, told: ToldSoFar, now: number): ToldSoFar {
   return {
     contactSetAt: told.contactSetAt,
     mails: [...ofLastDay(told.mails, now), now],

@@ -9,7 +9,7 @@ const closeMs = 1_000
  * Sends bytes over a connection of their own. Rejects when there is no connection, or it breaks before all bytes are
  * out, and with the reason of `signal` when it aborts. What the other side sends is dropped.
  */
-export function sendLines({ host, port, bytes }: TcpLines, signal: AbortSignal): Promise<void> {
+export function sendOverTcp({ host, port, bytes }: TcpLines, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = connect({ host, port, lookup: guardedLookup({ allowPrivate: true }) })
     signal.addEventListener('abort', () => end(signal.reason), { once: true })

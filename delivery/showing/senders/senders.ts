@@ -11,7 +11,7 @@ import {
 } from '../../outputs/output.ts'
 import { createFileProcess } from './file-process.ts'
 import { createHttpSender } from './http.ts'
-import { sendLines } from './lines.ts'
+import { sendOverTcp } from './lines.ts'
 
 export type Senders = ReturnType<typeof createSenders>
 
@@ -61,7 +61,7 @@ export function createSenders(parts: {
         }
         if ('file' in request)
           await inTime('the folder did not answer', signal, (ending) => files.replace(request, ending))
-        else await inTime('not taken', signal, (ending) => sendLines(request, ending))
+        else await inTime('not taken', signal, (ending) => sendOverTcp(request, ending))
         return { result: 'acknowledged', reason: null, request: shown, status: null, answer: null }
       } catch (error) {
         return { result: 'failed', reason: reasonOf(error), request: shown, status: null, answer: null }
