@@ -64,6 +64,9 @@ export const listedSubscription = Type.Object(listed)
 
 export type ListedSubscription = Of<typeof listedSubscription>
 
+/** Which subscription a command is about. */
+export const named = { args: { name: subscription }, example: { name: aQueue } }
+
 /** Maximum number of attempts that `subscriptions show` lists. `queues attempts` lists all. */
 const shownAttempts = 10
 
@@ -162,8 +165,7 @@ export const subscriptionOperations = {
   'subscriptions.test': changes(
     'send a marked test message to a webhook now, past what waits; if it is acknowledged, a disabled one is enabled',
     {
-      args: { name: subscription },
-      example: { name: aQueue },
+      ...named,
       hubctl: {
         about:
           '[What a test message is](webhooks.md#look-test-replay). It shows how the webhook answered; exit code 1 if it did not acknowledge.',
@@ -181,8 +183,7 @@ export const subscriptionOperations = {
     },
   ),
   'subscriptions.pause': changes('send nothing to a webhook until it is resumed; its events are collected', {
-    args: { name: subscription },
-    example: { name: aQueue },
+    ...named,
     hubctl: { done: 'Paused {name}.' },
     result: Type.Object({ name: string, paused: boolean }),
     async run(node, args, { who, note, isOwner }) {
@@ -198,8 +199,7 @@ export const subscriptionOperations = {
     },
   }),
   'subscriptions.resume': changes('end a pause, and send what was collected, in its order', {
-    args: { name: subscription },
-    example: { name: aQueue },
+    ...named,
     hubctl: { done: 'Resumed {name}. Messages that wait: {pending}.' },
     result: Type.Object({ name: string, resumed: boolean, state: one(...queueStates), pending: integer }),
     async run(node, args, { note, isOwner }) {
@@ -220,8 +220,7 @@ export const subscriptionOperations = {
   'subscriptions.remove-secrets': loses(
     'take the secrets of a webhook: its pushes are signed by their token alone',
     {
-      args: { name: subscription },
-      example: { name: aQueue },
+      ...named,
       console: {
         view: 'webhooks',
         title: 'Remove secrets',
@@ -246,8 +245,7 @@ export const subscriptionOperations = {
     },
   ),
   'subscriptions.remove': loses('remove a subscription with all that waits for it and its dead letters', {
-    args: { name: subscription },
-    example: { name: aQueue },
+    ...named,
     console: {
       view: 'webhooks',
       title: 'Remove',

@@ -1,10 +1,9 @@
 import { instant, integer, orNull, string } from '../../event/answer-fields.ts'
 import { attempt } from '../../event/outcome-schemas.ts'
 import { Type } from '../../event/type.ts'
-import { instant as instantArgument, subscription, text } from '../arguments.ts'
-import { aQueue } from '../examples.ts'
+import { instant as instantArgument, text } from '../arguments.ts'
 import { subscriptionStates } from '../queues.ts'
-import { listedSubscription, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
+import { listedSubscription, named, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
 import { alters, type OwnOperation, shows } from './row.ts'
 
 const deadLetter = Type.Object({ messageId: string, givenUpAt: instant, tries: integer, reason: string })
@@ -27,7 +26,6 @@ const ownSubscription = Type.Object({
 
 const maxLetters = 100
 const placed = { view: 'own-subscriptions', of: 'institution.subscriptions.list', by: 'name' } as const
-const named = { args: { name: subscription }, example: { name: aQueue } }
 
 export const ownSubscriptions = {
   'subscriptions.list': shows('the webhooks of the institution, and how it goes with them', {
@@ -145,11 +143,11 @@ export const ownSubscriptions = {
       permission: 'subscribe',
       at: 'POST /institution/subscriptions/{name}/replay',
       args: {
-        name: subscription,
+        ...named.args,
         messageId: Type.Optional(text('the id of a message that was given up')),
         since: Type.Optional(instantArgument),
       },
-      example: { name: aQueue },
+      example: named.example,
       console: {
         ...placed,
         title: 'Replay',
