@@ -1,12 +1,15 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { connect } from 'node:net'
+import { Duplex } from 'node:stream'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 import t from 'tap'
 import { createRoundRobin } from '../../bridge-https/round-robin.ts'
+import { stall } from '../stall.ts'
 import { startTestHub } from '../start-hub.ts'
+import { until } from '../until.ts'
 import { between } from '../words.ts'
 
 t.test('bytes behind an upgrade do not reach the parser', async (t) => {
@@ -38,6 +41,85 @@ t.test('bytes behind an upgrade do not reach the parser', async (t) => {
   client.resume()
   await once(client, 'end')
   t.equal(Buffer.concat(parsed).toString(), head)
+})
+
+/** A server with a parser that takes each step for one request. `handle` gets the number of its connection. */
+function openServer(handle: (connection: number) => void) {
+  const server = new EventEmitter()
+  const parsed: number[] = []
+  const turns = { now: 0, steps: [] as number[] }
+  const step = () => {
+    turns.steps[turns.now] = (turns.steps[turns.now] ?? 0) + 1
+  }
+  const count = () => {
+    turns.now++
+    timer = setImmediate(count)
+  }
+  let timer = setImmediate(count)
+  let connections = 0
+  server.on('request', (request: { connection: number }, response: EventEmitter) => {
+    step()
+    handle(request.connection)
+    response.emit('close')
+  })
+  createRoundRobin(server as never)
+
+  return {
+    parsed,
+    turns,
+    close: () => clearImmediate(timer),
+    /** A connection on which these bytes have come. */
+    receive(bytes: string, complete = true): void {
+      const connection = connections++
+      const socket = new Duplex({ read() {} })
+      socket.on('data', ({ length }: Buffer) => {
+        step()
+        parsed.push(length)
+        const response = Object.assign(new EventEmitter(), { socket })
+        server.emit('request', { socket, complete, connection }, response)
+      })
+      server.emit('secureConnection', socket)
+      socket.push(bytes)
+    },
+  }
+}
+
+const empty = 'GET / HTTP/1.1\r\n\r\n'
+
+t.test('connections take turns, one request of each, however many have come', async (t) => {
+  const handled: number[] = []
+  const server = openServer((connection) => handled.push(connection))
+  t.teardown(server.close)
+  for (let connection = 0; connection < 3; connection++) server.receive(empty.repeat(50))
+  await until(() => handled.length === 150)
+  t.same(
+    handled,
+    Array.from({ length: 150 }, (_, nth) => nth % 3),
+  )
+})
+
+t.test('a turn of the event loop has few steps, and none behind one that takes long', async (t) => {
+  for (const ms of [0, 6]) {
+    const handledIn: number[] = []
+    const server = openServer(() => {
+      handledIn.push(server.turns.now)
+      stall(ms)
+    })
+    t.teardown(server.close)
+    for (let connection = 0; connection < 100; connection++) server.receive(empty)
+    await until(() => handledIn.length === 100)
+    t.ok(Object.values(server.turns.steps).every((steps) => steps <= 64))
+    if (ms > 0) t.equal(new Set(handledIn).size, 100)
+  }
+})
+
+t.test('a body is parsed in small pieces', async (t) => {
+  const server = openServer(() => {})
+  t.teardown(server.close)
+  server.receive(`${empty}${'x'.repeat(20_000)}`, false)
+  const bytes = () => server.parsed.reduce((sum, length) => sum + length, 0)
+  await until(() => bytes() === empty.length + 20_000)
+  t.ok(server.parsed.every((length) => length <= 4096))
 })
 
 const upgrade = between(`
