@@ -50,6 +50,22 @@ t.test('a log-in gives the principal', async (t) => {
   })
 })
 
+t.test('a reader does not log in over MQTT, nor anybody else over HTTPS', async (t) => {
+  const { credentials } = await start(t)
+  const filters = ['radio/#']
+  for (const request of [
+    { role: 'publisher', label: 'p', institutions: [A] },
+    { role: 'subscriber', label: 's', filters },
+    { role: 'reader', label: 'r', filters },
+  ]) {
+    const { credential, password } = success(await credentials.add(request))
+    const isReader = request.role === 'reader'
+    t.equal(credentials.authenticate(credential.username, password) === undefined, isReader)
+    t.equal(credentials.certified(credential.username) === undefined, isReader)
+    t.equal(credentials.authenticateReader(credential.username, password) !== undefined, isReader)
+  }
+})
+
 t.test('everything else is refused', async (t) => {
   const { credentials } = await start(t)
   const { credential, password } = success(
@@ -213,8 +229,10 @@ t.test('from its time on the old credential is refused', async (t) => {
   t.equal(credentials.get(username)?.revokeAt, '2026-03-02T12:00:00.250Z')
   time.now = noon + 24 * 3600 * 1000 - 1
   t.ok(credentials.authenticate(username, old.password))
+  t.ok(credentials.certified(username))
   time.now += 1
   t.equal(credentials.authenticate(username, old.password), undefined, 'even before the timer comes round')
+  t.equal(credentials.certified(username), undefined)
   t.ok(credentials.authenticate(next.credential.username, next.password))
   t.match(await credentials.rotate(username), { error: /no credential/ })
 })
@@ -226,6 +244,59 @@ t.test('a scheduled revocation fires and tells', async (t) => {
   await credentials.rotate(old.credential.username, { revokeAfterMs: 20 })
   t.strictSame(await revoked, [old.credential.username])
   await until(() => credentials.get(old.credential.username) === undefined)
+})
+
+t.test('a revocation in some hours is looked at each hour, and comes at its time', async (t) => {
+  const hour = 3600_000
+  const looks: (() => void)[] = []
+  const { setTimeout } = globalThis
+  t.teardown(() => Object.assign(globalThis, { setTimeout }))
+  const caught = (look: () => void, ms?: number) => {
+    if (ms === hour) looks.push(look)
+    return setTimeout(look, ms)
+  }
+  Object.assign(globalThis, { setTimeout: caught })
+  const time = { now: noon }
+  const { credentials } = await start(t, { clock: () => time.now })
+  const old = success(await credentials.add({ role: 'subscriber', label: 'x', filters: ['radio/#'] }))
+  const { username } = old.credential
+  await credentials.rotate(username, { revokeAfterMs: 2 * hour })
+  const revoked = nextRevocation(credentials)
+  for (let passed = 1; passed <= 2; passed++) {
+    t.ok(credentials.get(username))
+    time.now += hour
+    t.equal(looks.length, passed)
+    looks.at(-1)?.()
+  }
+  t.strictSame(await revoked, [username])
+})
+
+t.test('a revocation is noted once, and not where somebody else has revoked', async (t) => {
+  for (const isRevoked of [true, false]) {
+    const time = { now: noon }
+    const noted: string[] = []
+    let failing = 0
+    const real = await openStore(t)
+    const store: Store = {
+      ...real,
+      commit: (changes) => (failing-- > 0 ? Promise.reject(new Error('disk full')) : real.commit(changes)),
+    }
+    const { credentials } = await start(t, {
+      store,
+      clock: () => time.now,
+      retryMs: 1,
+      noteDue: async (name) => void noted.push(name),
+    })
+    const old = success(await credentials.add({ role: 'subscriber', label: 'x', filters: ['radio/#'] }))
+    const { username } = old.credential
+    await credentials.rotate(username, { revokeAfterMs: 60_000 })
+    time.now += 60_000
+    if (!isRevoked) failing = 2
+    const both = Promise.all([isRevoked && credentials.revoke(username), credentials.revokeExpired()])
+    await until(() => credentials.get(username) === undefined)
+    await both
+    t.same(noted, isRevoked ? [] : [username])
+  }
 })
 
 t.test('a scheduled revocation survives a restart', async (t) => {

@@ -24,6 +24,7 @@ t.test('a credential of a page lasts an hour, and is listed with its user and en
   })
   t.match(credentials.list(), [{ username: made.username, user: mia.email, revokeAt: made.expiresAt }])
   t.match(credentials.authenticate(made.username, made.password), { temporaryOf: mia.email })
+  t.equal(credentials.certified(made.username), undefined, 'no certificate stands for it')
   clock.now = noon + temporaryMs
   t.equal(credentials.authenticate(made.username, made.password), undefined)
   t.equal(credentials.isValid(made.username), false)
@@ -133,6 +134,17 @@ t.test('a node that starts drops those of users that are gone', async (t) => {
   await again.revokeExpired()
   t.match(again.list(), [{ username: stays.username }])
   t.equal(await store.get(`credential/${held.username}`), undefined)
+})
+
+t.test('one whose log-in nobody knows is refused', async (t) => {
+  const { temporary, store } = await start(t)
+  const { username } = success(await temporary.forUser(mia, ['radio/#']))
+  const key = `credential/${username}`
+  const { login: _lost, ...left } = JSON.parse(String(await store.get(key)))
+  await store.commit([{ put: key, value: JSON.stringify(left) }])
+  const again = await createCredentials({ store, clock: () => noon, isCurrent: () => true })
+  t.teardown(again.close)
+  t.equal(again.isValid(username), false)
 })
 
 t.test('nobody takes over the sessions of others with it', async (t) => {
