@@ -61,6 +61,54 @@ t.test('users survive a restart, without their secrets in the store', async (t) 
   }
 })
 
+t.test(
+  'a log-out voids one log-in, a new password and a removal all, and who listens hears of it',
+  async (t) => {
+    const { users, added } = await start(t)
+    const heard: string[] = []
+    users.onLoggedOut((userId) => void heard.push(userId))
+    const user = await users.setPassword(added.token, 'a long password')
+    if (!user) throw new Error('no password')
+    const { userId, generation } = user
+    t.same(heard, [userId], 'a password')
+    const isValid = async (loginId: string) =>
+      (await users.ofToken(userId, generation, loginId)) !== undefined
+    const end = (loginId: string) => users.endLogin({ ...user, loginId }, Date.parse('2026-04-01T12:00:00Z'))
+    await end('one')
+    t.same([await isValid('one'), await isValid('other')], [false, true])
+    t.same(heard, [userId, userId], 'a log-out')
+    const reset = await users.issueReset('a@b.example', 'operator')
+    const next = await users.setPassword(reset?.token ?? '', 'another long password')
+    t.equal(await isValid('other'), false)
+    t.ok(await users.ofToken(userId, next?.generation ?? 0, 'other'))
+    await users.remove('a@b.example')
+    t.equal(await users.ofToken(userId, next?.generation ?? 0, 'other'), undefined)
+    t.same(heard, Array(4).fill(userId))
+  },
+)
+
+t.test('more log-outs than are remembered void all log-ins of the user', async (t) => {
+  const { users, added } = await start(t)
+  const user = await users.setPassword(added.token, 'a long password')
+  if (!user) throw new Error('no password')
+  const until = Date.parse('2026-04-01T12:00:00Z')
+  const isValid = async () => (await users.ofToken(user.userId, user.generation, 'other')) !== undefined
+  for (let nth = 1; nth <= 100; nth++) await users.endLogin({ ...user, loginId: `${nth}` }, until)
+  t.equal(await isValid(), true)
+  await users.endLogin({ ...user, loginId: '101' }, until)
+  t.equal(await isValid(), false)
+})
+
+t.test('nobody is shown a secret of a user', async (t) => {
+  const { users, added } = await start(t)
+  const user = await users.setPassword(added.token, 'a long password')
+  await users.issueReset('a@b.example', 'operator')
+  const fields = ['createdAt', 'email', 'emailVerified', 'institutionId', 'permissions', 'userId']
+  t.same(Object.keys(users.find('a@b.example') ?? {}).sort(), fields)
+  t.same(Object.keys(users.list()[0] ?? {}).sort(), [...fields, 'hasPassword'].sort())
+  t.same(Object.keys(user ?? {}).sort(), [...fields, 'generation'].sort())
+})
+
 t.test('whoever is removed while the password is checked is not let in', async (t) => {
   const { users, added } = await start(t, createPasswords())
   await users.setPassword(added.token, 'a long password')
