@@ -27,6 +27,23 @@ t.test('all addresses of one IPv6 network are one', async (t) => {
   t.match(await mayAskForMail('b@radio.example', '2001:db8:9::3'), { retryAfter: Number })
 })
 
+t.test(
+  'an account is one however it is written, and what is refused takes nothing from others',
+  async (t) => {
+    const { logIn } = createUserLogIn({ users, failures: 4 })
+    const from = async (email: string) => {
+      const result = await logIn(email, 'guess', '192.0.2.1')
+      return 'refused' in result && result.refused
+    }
+    t.equal(await from('one@radio.example'), 'wrong')
+    t.equal(await from('One@Radio.example'), 'wrong')
+    for (let nth = 0; nth < 10; nth++) t.equal(await from('ONE@radio.example'), 'throttled')
+    t.equal(await from('other@radio.example'), 'wrong')
+    t.equal(await from('third@radio.example'), 'wrong')
+    t.equal(await from('fourth@radio.example'), 'throttled', 'four from one address')
+  },
+)
+
 t.test('what strangers do to an account has no effect where its owner has logged in', async (t) => {
   const store = createSharedSpace().openFollowed(t)
   const familiar = await createFamiliar({ store, clock: Date.now })
