@@ -10,10 +10,11 @@ import { createSequences } from '../store/nodes/sequences.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
-import type { Metrics } from '../telemetry/metrics.ts'
+import type { CutReason, Metrics } from '../telemetry/metrics.ts'
+import { inTurns } from '../telemetry/turns.ts'
 import { openAedes } from './aedes.ts'
 import { ClientEvents } from './client-events.ts'
-import { createClients } from './connection/client.ts'
+import { type Client, createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits } from './connection/connection-events.ts'
 import { createUnfinished } from './connection/unfinished.ts'
@@ -225,25 +226,23 @@ export async function createBroker(parts: BrokerParts) {
 
     /** Closes every connection that logged in with this username. */
     disconnectUser(username: string): void {
-      for (const { connection } of clients.open) {
-        if (connection.principal?.username === username) connection.cut('revoked', 'credential revoked')
-      }
+      cut(({ connection }) => connection.principal?.username === username, 'revoked', 'credential revoked')
     },
 
     /** Closes the connections of clients that are banned. */
     endBanned(isBanned: NonNullable<Access['isBanned']>): void {
-      for (const { connection, session } of clients.open) {
+      const isMeant = ({ connection, session }: Client) => {
         const { principal, request, remoteAddress } = connection
         // Without session, the log-in is under way.
         const clientId = session?.clientId ?? request?.clientId ?? ''
-        if (principal && isBanned(principal.username, clientId, remoteAddress))
-          connection.cut('banned', 'an operator has banned it')
+        return principal !== undefined && isBanned(principal.username, clientId, remoteAddress)
       }
+      cut(isMeant, 'banned', 'an operator has banned it')
     },
 
     /** Closes every connection: the clients find another node. */
     sendAway(): void {
-      for (const { connection } of clients.open) connection.cut('cut-off', 'cut off from the store')
+      cut(() => true, 'cut-off', 'cut off from the store')
     },
 
     /** Finishes the packets that were received, closes all connections, and stores the sessions and the hub time. */
@@ -268,6 +267,12 @@ export async function createBroker(parts: BrokerParts) {
       stored.close()
       await progress.close()
     },
+  }
+
+  /** Closes the connections that are meant. A credential may have thousands: they wait for others, and not others for them. */
+  function cut(isMeant: (client: Client) => boolean, reason: CutReason, detail: string): void {
+    const meant = [...clients.open].filter(isMeant)
+    running.add(inTurns(meant, ({ connection }) => connection.cut(reason, detail)))
   }
 
   function settled(work: Promise<unknown>): void {
