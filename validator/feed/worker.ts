@@ -5,7 +5,7 @@ import type { Task, ThreadResult, tasks } from './thread.ts'
 type Tasks = typeof tasks
 
 /** Bounds of a task: a feed is from outside, and may be made to take long. */
-const bounds = { heapMb: 768, youngMb: 12, timeoutMs: 60_000 }
+const bounds = { heapMb: 768, youngMb: 3, timeoutMs: 60_000 }
 /** A thread without tasks ends after this time, and gives its memory back: a feed changes rarely. Milliseconds. */
 const idleMs = 10_000
 
@@ -64,7 +64,7 @@ function startThread(): Worker {
     eval: isSource,
     execArgv: [],
     env: SHARE_ENV,
-    // Node 24 would let young objects take four times as much, nearly all of it garbage.
+    // A livestream is packed and forgotten at once: young objects are nearly all garbage, and may take little.
     resourceLimits: { maxOldGenerationSizeMb: bounds.heapMb, maxYoungGenerationSizeMb: bounds.youngMb },
   })
   // The task under way hears of it too.
