@@ -28,6 +28,14 @@ t.test(
   },
 )
 
+t.test('a certificate that the CA has not signed names nobody', async (t) => {
+  const socket = Object.assign(socketWith(certificate), {
+    authorized: false,
+    authorizationError: 'UNTRUSTED',
+  })
+  t.same(clientCertificateOf(socket, at('01-30')), { problem: 'UNTRUSTED' })
+})
+
 t.test('the sessions of each CA have a name of their own, as long as OpenSSL allows', async (t) => {
   t.not(sessionsOf('one'), sessionsOf('two'))
   t.ok(Buffer.byteLength(sessionsOf('one')) <= 32)

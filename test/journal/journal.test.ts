@@ -34,6 +34,12 @@ t.test('the newest messages of some topics since a time, in order', async (t) =>
   t.same(await journal.latestOf('other', { topics: ['a'], since: 0, count: 10 }), [])
 })
 
+t.test('the floor never falls: what the journal may lack, it lacks for good', async (t) => {
+  const journal = await start(0)
+  for (const position of [9, 3]) journal.raiseFloor(position)
+  t.equal(journal.floor(), 9)
+})
+
 t.test('a message that was read again keeps no other bytes of the store in memory', async (t) => {
   const { store } = createMemoryStore()
   const before = await openJournal(store)

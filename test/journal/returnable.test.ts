@@ -61,3 +61,29 @@ t.test('of a topic that changes all the time only the newest is found, and other
   returnable.removeLatest('radio/quiet/track', 1)
   t.same(positions(0), [])
 })
+
+t.test(
+  'a value that was replaced is gone: by one at QoS 0 wholly, and no removal takes the newer one',
+  async (t) => {
+    const returnable = await openReturnable(createSharedSpace().open())
+    const topic = 'radio/x/track'
+    const positions = () => returnable.since(0, ['#']).map(({ position }) => position)
+    returnable.setLatest({ position: 1, topic, qos: 1 })
+    returnable.setLatest({ position: 2, topic, qos: 1 })
+    returnable.removeLatest(topic, 1)
+    t.same(positions(), [2])
+    returnable.setLatest({ position: 3, topic, qos: 0 })
+    t.same(positions(), [])
+  },
+)
+
+t.test('what has expired is swept up, and what is added twice comes once', async (t) => {
+  const returnable = await openReturnable(createSharedSpace().open())
+  const positions = () => returnable.since(0, ['#']).map(({ position }) => position)
+  returnable.setLatest({ position: 1, topic: 'over', qos: 1, expires: 10 })
+  returnable.setLatest({ position: 2, topic: 'valid', qos: 1, expires: 11 })
+  for (const position of [3, 3]) returnable.add({ position, topic: 'event', qos: 1, expires: 11 })
+  t.same(positions(), [3, 2, 1])
+  returnable.sweep(10)
+  t.same(positions(), [3, 2])
+})
