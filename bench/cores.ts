@@ -16,7 +16,7 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
   ])
 }
 
-/** Keeps all threads of a process on these cores, such as `0-3`. A thread that ends meanwhile fails it: then it runs again. */
+/** Keeps all threads of a process on these cores, such as `0-3`. Tries again where a thread ended meanwhile. */
 export async function keepOn(cores: string, pid: number, attempts = 10): Promise<void> {
   const args = ['-a', '-c', '-p', cores, String(pid)]
   try {

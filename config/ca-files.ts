@@ -120,8 +120,8 @@ const untrusted =
   /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate signature failure|invalid CA certificate/
 
 /**
- * A TLS context that trusts `ca` (PEM), if there is one, besides the usual CAs. The option `ca` of Node would replace these, and to parse
- * all 140 of them again takes 40 ms of one turn of the event loop. `addCACert` takes 2 ms; a Node without it parses them.
+ * A TLS context that trusts `ca` (PEM), if there is one, besides the usual CAs. The option `ca` of Node would replace these,
+ * and to parse all 140 of them again takes 40 ms of one turn of the event loop. `addCACert` takes 2 ms; a Node without it parses them.
  */
 export function trustBesides(ca: string | undefined, options: SecureContextOptions = {}): SecureContext {
   const made = createSecureContext(options)

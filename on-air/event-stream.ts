@@ -1,6 +1,6 @@
 /*
- * The text of Server-Sent Events (HTML Living Standard §9.2), as open.md §4 lays it out. An empty line stands behind events alone: some
- * libraries, such as fetch-event-source, make a message without `data` of any other.
+ * The text of Server-Sent Events (HTML Living Standard §9.2), as open.md §4 lays it out. An empty line stands behind
+ * events alone: some libraries, such as fetch-event-source, make a message without `data` of any other.
  */
 
 /** Opens a stream: after how many milliseconds the client comes back when the stream has ended. */

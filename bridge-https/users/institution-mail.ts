@@ -76,8 +76,8 @@ export function createInstitutionMail(parts: {
       }),
 
     /**
-     * Mails notices about an institution. `unsubscribe`: the secret that ends these mails. Resolves with `notTaken` if the mail server has certainly not taken the mail, and
-     * rejects if it may have.
+     * Mails notices about an institution. `unsubscribe`: the secret that ends these mails. Resolves with `notTaken` if the
+     * mail server has certainly not taken the mail, and rejects if it may have.
      */
     async tell(
       institutionId: string,
