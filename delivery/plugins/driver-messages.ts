@@ -5,12 +5,13 @@ import type { PluginItem } from './driver.ts'
 import type { PluginTarget } from './targets.ts'
 
 /*
- * What the node and the process of a driver say to each other, as lines of JSON over a pair of sockets. The channel of
- * `fork` would not do: a line there that is no message of Node ends the process that reads it.
+ * What the node and the process of a driver say to each other, as lines of JSON over a socket for each way. With one for
+ * both, a node that writes to a process which has just ended would no longer read why. The channel of `fork` would not do:
+ * a line there that is no message of Node ends the process that reads it.
  */
 
-/** The file descriptor of the channel in the process of a driver. */
-export const channelFd = 3
+/** The file descriptors of the sockets in the process of a driver. */
+export const fds = { toHub: 3, toDriver: 4 }
 
 export type ToDriver =
   /** Comes once, first. `level`: the least level of the log. */

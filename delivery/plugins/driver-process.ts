@@ -9,13 +9,7 @@ import { nodeOptions } from '../node-options.ts'
 import { backOff } from '../runner/back-off.ts'
 import type { AttemptOutcome } from '../target.ts'
 import { attemptMs, type HubDriver, type PluginItem } from './driver.ts'
-import {
-  channelFd,
-  type FromDriver,
-  messagesPerSecond,
-  readFromDriver,
-  type ToDriver,
-} from './driver-messages.ts'
+import { type FromDriver, fds, messagesPerSecond, readFromDriver, type ToDriver } from './driver-messages.ts'
 import { createDriverOutput, logLine } from './driver-output.ts'
 import { failed, readOutcome } from './outcome.ts'
 import type { PluginTarget } from './targets.ts'
@@ -213,7 +207,8 @@ export function createDriverProcess(parts: {
 
 /** One run of the process. */
 interface Run {
-  channel: Duplex | undefined
+  /** Undefined: the process could not be started. */
+  toDriver: Duplex | undefined
   isStarting: boolean
   /** Looks since the last sign of life. */
   missed: number
@@ -240,18 +235,18 @@ function startRun(
   const child = spawn(process.execPath, argv, {
     env: startVariables(),
     detached: true,
-    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
   })
-  const channel = channelOf(child)
+  const [fromDriver, toDriver] = [fds.toHub, fds.toDriver].map((fd) => socketOf(child, fd))
+  // Errors are ignored: the process is ending, and `over` tells.
+  for (const socket of [fromDriver, toDriver]) socket?.on('error', () => {})
   let messages = 0
-  if (channel) {
-    // Errors are ignored: the process is ending, and `over` tells.
-    channel.on('error', () => {})
+  if (fromDriver) {
     const hear = (message: FromDriver) => {
-      if (++messages > messagesPerSecond) channel.pause()
+      if (++messages > messagesPerSecond) fromDriver.pause()
       heard(message)
     }
-    readFromDriver(channel, hear, () =>
+    readFromDriver(fromDriver, hear, () =>
       run.end('error', "it wrote to the hub's channel what is no message of a driver"),
     )
   }
@@ -264,7 +259,7 @@ function startRun(
   const looking = setInterval(() => {
     output.nextSecond()
     messages = 0
-    if (channel?.isPaused()) channel.resume()
+    if (fromDriver?.isPaused()) fromDriver.resume()
     // Counts looks instead of time: after a pause of the whole machine there is one look.
     if (run.missed++ >= limits.missedLooks)
       run.end('hung', `it blocked its event loop for ${(limits.missedLooks * lookMs) / 1000} s`)
@@ -275,7 +270,7 @@ function startRun(
   }, memoryLookMs)
 
   const run: Run = {
-    channel,
+    toDriver,
     isStarting: true,
     missed: 0,
     attempts: new Map(),
@@ -291,7 +286,8 @@ function startRun(
         clearInterval(looking)
         clearInterval(measuring)
         output.end()
-        channel?.destroy()
+        fromDriver?.destroy()
+        toDriver?.destroy()
         const { problem } = run
         if (cause) resolve({ ...cause, problem })
         else if (output.saidOutOfMemory())
@@ -311,7 +307,7 @@ function startRun(
         killGroup(child)
         const why =
           signal === null ? `its process ended with exit code ${code}` : `its process was ended by ${signal}`
-        // The channel and the output have the reason, and may end later. What the driver has started can keep them open.
+        // The socket and the output have the reason, and may end later. What the driver has started can keep them open.
         const inTime = startDeadline(restMs, () => over(why))
         child.once('close', () => {
           inTime()
@@ -323,14 +319,14 @@ function startRun(
   return run
 }
 
-function send({ channel }: Pick<Run, 'channel'>, message: ToDriver): void {
-  if (channel?.writable) channel.write(`${JSON.stringify(message)}\n`)
+function send({ toDriver }: Pick<Run, 'toDriver'>, message: ToDriver): void {
+  if (toDriver?.writable) toDriver.write(`${JSON.stringify(message)}\n`)
 }
 
 /** Undefined: the process could not be started. */
-function channelOf({ stdio }: ChildProcess): Duplex | undefined {
-  const channel = stdio[channelFd]
-  return channel instanceof Duplex ? channel : undefined
+function socketOf({ stdio }: ChildProcess, fd: number): Duplex | undefined {
+  const socket = stdio.at(fd)
+  return socket instanceof Duplex ? socket : undefined
 }
 
 function killGroup({ pid }: ChildProcess): void {

@@ -5,8 +5,8 @@ import pino from 'pino'
 import { type CreateDriver, loadDriver, type PluginDriver } from './driver.ts'
 import {
   beatMs,
-  channelFd,
   type FromDriver,
+  fds,
   linesPerSecond,
   maxLine,
   readLines,
@@ -18,9 +18,9 @@ import { failedBy, messageOf, readOutcome } from './outcome.ts'
  * The process of one driver: docs/decisions, "A driver has a process of its own". `driver-process.ts` starts it.
  */
 
-const channel = new Socket({ fd: channelFd, readable: true, writable: true })
-const send = (message: FromDriver, sent = () => {}) =>
-  void channel.write(`${JSON.stringify(message)}\n`, sent)
+const toHub = new Socket({ fd: fds.toHub, readable: true, writable: true })
+const fromHub = new Socket({ fd: fds.toDriver, readable: true, writable: true })
+const send = (message: FromDriver, sent = () => {}) => void toHub.write(`${JSON.stringify(message)}\n`, sent)
 // Node has read what it needs. A driver gets its settings from the configuration only.
 for (const name of Object.keys(process.env)) if (name !== 'TZ') delete process.env[name]
 
@@ -33,7 +33,7 @@ setInterval(() => send({ kind: 'beat' }), beatMs)
 const attempts = new Map<number, AbortController>()
 let driver: PluginDriver | undefined
 
-readLines(channel, (line) => {
+readLines(fromHub, (line) => {
   const message: ToDriver = JSON.parse(line)
   if (message.kind === 'start') void start(message)
   if (message.kind === 'deliver') void deliver(message)
@@ -115,12 +115,13 @@ function shortened(line: string): string {
 }
 
 /**
- * Ends this process, and those that the driver has started, when the hub has ended, whatever the driver does. If the driver blocks the event loop, the end of
- * the channel is not noticed. So a thread looks for it as well. Signals are for the hub: it says when to close.
+ * Ends this process, and those that the driver has started, when the hub has ended, whatever the driver does. If the
+ * driver blocks the event loop, the end of the sockets is not noticed. So a thread looks for it as well. Signals are for the
+ * hub: it says when to close.
  */
 function endWithTheHub(): void {
   const end = () => process.kill(-process.pid, 'SIGKILL')
-  channel.on('error', end).on('close', end)
+  for (const socket of [toHub, fromHub]) socket.on('error', end).on('close', end)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   const hub = Number(process.argv[2])
   const watch = `setInterval(() => { if (process.ppid !== ${hub}) process.kill(-process.pid, 'SIGKILL') }, ${beatMs})`

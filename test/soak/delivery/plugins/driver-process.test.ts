@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import pino from 'pino'
@@ -105,6 +106,36 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
   t.match(await second, { result: 'refused', reason: /did not end an attempt after its signal/ })
   t.match(await third, { result: 'failed', reason: 'the driver ended because of another item' })
   t.same(ends, ['late'])
+})
+
+t.test('why a driver has ended is told, though an item was on its way to it', async (t) => {
+  const file = join(await temporaryDirectory(t), 'pid')
+  const { driver, isReady, deliver } = await start(
+    t,
+    `import { renameSync, writeFileSync } from 'node:fs'
+const file = ${JSON.stringify(file)}
+export default () => ({
+  deliver: () => {
+    writeFileSync(file + '.new', String(process.pid))
+    renameSync(file + '.new', file)
+    setTimeout(() => { throw new Error('its own fault') })
+    return new Promise(() => {})
+  },
+})`,
+  )
+  await isReady()
+  const first = deliver(1)
+  // The test reads nothing meanwhile. A process that has ended is a zombie, without threads, until its end is read.
+  const late = performance.now() + patienceMs
+  const hasEnded = () => {
+    const process = existsSync(file) && `/proc/${readFileSync(file)}`
+    if (!process || readdirSync(`${process}/task`).length > 1) return false
+    return / Z /.test(readFileSync(`${process}/stat`, 'utf8'))
+  }
+  while (!hasEnded() && performance.now() < late);
+  const second = deliver(2)
+  for (const outcome of [await first, await second]) t.match(outcome?.reason, /its own fault/)
+  t.match(driver.state().lastEnd, { reason: /its own fault/ })
 })
 
 t.test('a stop ends an attempt at once, and tells the driver', async (t) => {
