@@ -36,7 +36,7 @@ import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
-import { HubRequest, isHostProper, requestClass } from './request.ts'
+import { HubRequest, hasTwoHosts, requestClass } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
@@ -126,7 +126,7 @@ export async function listenHttps(parts: {
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.checkMs,
-      // Node would refuse a request without Host with no body. `isHostProper` looks.
+      // A request without Host is answered like every other: old clients may send none.
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
@@ -163,8 +163,8 @@ export async function listenHttps(parts: {
     const end = guard.carries(request.raw.socket, addressOf(request))
     if (!end) return void send(reply, isStream ? streamBusy : refuseUntil(503, busySeconds))
     exchange.on('close', end)
-    if (isHostProper(request.raw)) done()
-    else void send(reply, refuse(400, [httpsError('request.form', wrongHost)]))
+    if (hasTwoHosts(request.raw)) void send(reply, refuse(400, [httpsError('request.form', twoHosts)]))
+    else done()
   })
   await serveDescription(app, openapi)
   // For answers with `file`. The plugin itself serves no paths. It would make validators from the size and the time of a
@@ -213,7 +213,7 @@ function lasting({ raw }: FastifyRequest, reply: FastifyReply): EventEmitter {
   return raw instanceof HubRequest && raw.isLast ? raw.socket : reply.raw
 }
 
-const wrongHost = 'expected the header Host once'
+const twoHosts = 'expected the header Host once'
 
 /** Names no route. */
 const nowhere = '/-'
@@ -269,8 +269,8 @@ function takeOtherRequests(
     const remoteAddress = addressOfRaw(request)
     // For good: the connection carries nothing else from now on.
     if (!guard.carries(connection, remoteAddress)) return answerRaw(socket, 503, { request, remoteAddress })
-    if (!isHostProper(request)) {
-      const errors = [httpsError('request.form', wrongHost)]
+    if (hasTwoHosts(request)) {
+      const errors = [httpsError('request.form', twoHosts)]
       return answerRaw(socket, 400, { request, remoteAddress, errors })
     }
     door.upgrade(request, socket, bytes, remoteAddress, () => guard.release(connection))

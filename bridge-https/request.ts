@@ -45,10 +45,9 @@ function isForMqtt({ method, url = '', headers, httpVersion }: IncomingMessage):
   return isWebSocket && method === 'GET' && httpVersion === '1.1' && url.split('?')[0] === websocketPath
 }
 
-/** Whether the header Host is there as often as it must: once, from HTTP/1.1 on (RFC 9112 §3.2). */
-export function isHostProper({ rawHeaders, httpVersion }: IncomingMessage): boolean {
-  const count = rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length
-  return count === 1 || (count === 0 && httpVersion === '1.0')
+/** Whether the header Host is there more than once: a proxy might have read another one (RFC 9112 §3.2). */
+export function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
+  return rawHeaders.filter((text, at) => at % 2 === 0 && text.toLowerCase() === 'host').length > 1
 }
 
 /** The class of requests for these routes: a request for a stream is the last one of its connection. */
