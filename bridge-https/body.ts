@@ -60,7 +60,7 @@ function misspelledIn(given: readonly string[], names: readonly string[]): Error
   return errors.items()
 }
 
-/** A warning for each field of a body that its schema does not have, and that nobody reads. */
+/** Warns of each field of a body that its schema does not have: nobody reads it. */
 export function unreadIn(body: object, schema: TSchema): ErrorItem[] {
   const names = namesOf(schema)
   const warnings = new ErrorList('warnings')

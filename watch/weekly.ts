@@ -67,7 +67,7 @@ export function createWeekly(parts: {
     },
 
     /**
-     * What was counted in a week: `livestreams` that had events, by their ids. Undefined: it is not kept any more. What
+     * The counts of a week: `livestreams` has those with events, by their ids. Undefined: the week is not kept any more. What
      * another node has counted within the last minute is missing.
      */
     async of(week: Week, institutionId: string) {

@@ -187,7 +187,7 @@ export function createDriverProcess(parts: {
         clearTimeout(timer)
         timer = setTimeout(() => late(of, id), limits.graceMs)
       }
-      // Nobody waits any more. The driver still has to end the attempt.
+      // The hub waits no longer. The driver must still end the attempt.
       const stop = () => {
         abort(stopping)
         resolve(failed(stopping))

@@ -151,8 +151,8 @@ async function droppedBytes(directory: string): Promise<number> {
 }
 
 /**
- * Rejects if LevelDB would open what is left of a store: without CURRENT it deletes the other files, and it does not miss
- * its log. The first opening, which a crash may interrupt, makes CURRENT before the log, and no second manifest.
+ * Rejects a store that lacks files. LevelDB would open it: without CURRENT it deletes the other files, without the log it
+ * goes on and says nothing. The first opening, which a crash may interrupt, makes CURRENT before the log, and no second manifest.
  */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])

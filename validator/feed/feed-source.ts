@@ -100,7 +100,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   const state: { inUse: UsedFeed | undefined } = { inUse: feeds.inUse }
   let { lastGood, checked } = feeds
   let former = { packed: feeds.former, livestreams: openFormer(feeds.former) }
-  /** Memory of what is in use no more, for the next feed. */
+  /** Memory of replaced feeds, into which the next one is packed. */
   let spare: SpareMemory = {}
   let confirmedAt = feeds.confirmedAt
   let wasReported: string | undefined
@@ -296,7 +296,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     former = { packed, livestreams: openFormer(packed) }
   }
 
-  /** For a task that begins in this turn of the event loop: what is replaced later is spare memory only behind it. */
+  /** The feeds in use, for a task that is queued in this turn. Only tasks behind it write to memory that is given away later. */
   function inUseNow(): { inUse: Packed | undefined; lastGood: Packed | undefined } {
     return { inUse: state.inUse?.packed, lastGood: lastGood?.packed }
   }

@@ -27,7 +27,7 @@ export function openFormer(packed: Packed): LivestreamIndex<Former> {
 }
 
 /**
- * What is former when the feed `next` replaces `before`: what drops out now, and what `kept` has, the newest first. Of each
+ * The former livestreams after the feed `next` has replaced `before`: first those that drop out now, then those of `kept`. Of each
  * livestream the newest `maxNames` names stay, of all the newest `most`. One after the other: they may be many.
  */
 export function* nextFormer(

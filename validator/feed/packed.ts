@@ -206,7 +206,7 @@ export function openPacked<One extends Livestream>(packed: Packed, most = maxUnp
 
   async function* readAll(): AsyncGenerator<One> {
     try {
-      // Without keeping what is unpacked: nobody asks for all livestreams often.
+      // Nothing stays unpacked, because nobody asks for all livestreams often.
       for (let number = 0; number < packed.size; number++) {
         if (number > 0 && number % perTurn === 0) await nextTurn()
         yield unpack(number)

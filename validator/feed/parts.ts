@@ -12,7 +12,7 @@ export function readInParts(
   /** Who takes the items, while `at` is inside of the list. */
   let take: ReturnType<typeof begin> | undefined
   let depth = 0
-  /** Where the item begins that `at` is in, or else what is kept for the rest. */
+  /** Inside of the list: where the current item begins. Outside: where the text begins that belongs to the rest. */
   let from = 0
   /** The last text in the top level, and whether a colon follows it. */
   let key: { from: number; to: number; isOver: boolean } | undefined

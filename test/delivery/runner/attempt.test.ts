@@ -21,7 +21,7 @@ interface State {
 /** A moment of the attempt. `waits`: another queue has the only slot. */
 type Moment = 'waits' | 'reads' | 'notes' | 'delivers'
 
-/** Tries the item of a queue once, and changes how things stand at a moment. Resolves with what was done. */
+/** Tries the item of a queue once, and calls `change` at the moment `at`. Resolves with what was done. */
 async function tryOnce(at: Moment, change: (state: State) => void, isOwnDriver = false) {
   const done: string[] = []
   const happens = (moment: Moment) => {
